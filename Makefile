@@ -3,9 +3,10 @@ SHELL := /bin/sh
 PYTHON := $(shell sh tools/find-python)
 CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var/cache/berth,$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/berth))
 export BERTH_CACHE := $(CACHE)
+KUBERNETES_DIR = $(if $(DIR),$(DIR),$(CACHE)/kubernetes/cluster)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status backup restore check test test-long bench chaos screens lint audit format
+.PHONY: help up down install example status backup restore check test test-long bench chaos screens kubernetes kubernetes-down lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -48,6 +49,12 @@ chaos: python ## Break a platform of its own under load   [MINUTES=1 SEED=n ARGS
 
 screens: python ## A picture of every page of the portal   [FOLDER=build/screens ONLY=jobs NAMES=hard]
 	@$(PYTHON) tools/test.py --only screens -- $(if $(FOLDER),$(FOLDER),build/screens) $(ONLY) $(if $(NAMES),--hard-names)
+
+kubernetes: python ## A Kubernetes control plane with a real node, for development   [DIR=/tmp/k NODES=1 SIMULATED=100]
+	@$(PYTHON) tools/test.py --only kubernetes -- up $(KUBERNETES_DIR) $(if $(NODES),--nodes $(NODES)) $(if $(SIMULATED),--simulated $(SIMULATED)) --python
+
+kubernetes-down: python ## Stop it; its data stays
+	@$(PYTHON) tools/test.py --only kubernetes -- down $(KUBERNETES_DIR)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

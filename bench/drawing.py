@@ -75,7 +75,7 @@ def curves(title: str, across: str, up: str, series: Mapping[str, Sequence[float
         for value in _ticks(start, longest)
     ]
     below = 0.0
-    for (name, values), colour in zip(sorted(series.items(), key=lambda one: -one[1][-1]), LINES, strict=False):
+    for (name, values), colour in zip(sorted(series.items(), key=lambda entry: -entry[1][-1]), LINES, strict=False):
         points = " ".join(f"{x(position):.1f},{y(value):.1f}" for position, value in enumerate(values, 1) if position >= start)
         below = max(below + 18, y(values[-1]) + 4)  # Names do not lie on one another.
         lines += [

@@ -33,13 +33,13 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
-from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import WaitReason
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.explain import Settled, explain
 from jobs.scheduling.questions.suggest import outcome, suggest
 from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
 
 POOL = uuid.UUID(int=1)
 GIB = 1 << 30
@@ -155,7 +155,7 @@ def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: in
     """Everybody's reason, and some in full."""
     names = sorted(job.id for job in state.waiting)
     found.waiting += len(names)
-    found.covered += sum(core.why(one) is not None for one in names)
+    found.covered += sum(core.why(name) is not None for name in names)
     for job_id in chance.sample(names, min(asked, len(names))):
         began = time.process_time()
         settled = Settled(state)
@@ -166,12 +166,14 @@ def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: in
         if explanation.starts:
             continue
         found.explained += 1
-        found.codes.update(one.reason.code for one in explanation.conditions)
-        found.kinds.update(one.kind for one in suggestions)
-        found.being_given_room += any(one.reason.code == "claim" for one in explanation.conditions)
+        found.codes.update(condition.reason.code for condition in explanation.conditions)
+        found.kinds.update(suggestion.kind for suggestion in suggestions)
+        found.being_given_room += any(condition.reason.code == "claim" for condition in explanation.conditions)
         found.helped += bool(suggestions)
         found.changes += len(suggestions)
-        found.came_true += sum(outcome(settled.state, one.changes, job_id) == one.clears for one in suggestions)
+        found.came_true += sum(
+            outcome(settled.state, suggestion.changes, job_id) == suggestion.clears for suggestion in suggestions
+        )
 
 
 def _large(bench: Bench, options: argparse.Namespace) -> None:
@@ -216,9 +218,9 @@ def _made_up(chance: random.Random, count: int) -> tuple[State, list[Arrival]]:
     arrivals, at = [], 0
     for number in range(count):
         at += round(chance.expovariate(1 / 55))
-        job = Job(
+        job = JobAsk(
             f"{number:06}", chance.randrange(1, 5), _gang(chance), (0,), at, chance.choice((100, 500, 500, 900)),
-            max_runtime=chance.choice((None, 7200)), withheld=Reason("held") if chance.random() < HELD_BACK else None,
+            max_runtime=chance.choice((None, 7200)), withheld=WaitReason("held") if chance.random() < HELD_BACK else None,
             checkpoint_seconds=1800,
         )  # fmt: skip
         if job.withheld is None or number % 2:
@@ -232,7 +234,10 @@ def _tree(limits: Mapping[str, Limit]) -> tuple[LimitedQueue, ...]:
     below = sorted(limits.items())
     return (
         root,
-        *(LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": one}}) for n, (name, one) in enumerate(below)),
+        *(
+            LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": limit}})
+            for n, (name, limit) in enumerate(below)
+        ),
     )
 
 

@@ -82,6 +82,7 @@ class Figure:
     less_is_better: bool = False
     peers: Mapping[str, Spread] = field(default_factory=dict)
     note: str = ""
+    accept_most: float | None = None  # Where more than that is as wrong as less than `accept`.
 
     def reaches(self, level: float | None) -> bool:
         """Whether the median is at least as good as the level; what has no level is always good enough."""
@@ -89,15 +90,21 @@ class Figure:
             return True
         return self.value.median <= level if self.less_is_better else self.value.median >= level
 
+    @property
+    def is_accepted(self) -> bool:
+        return self.reaches(self.accept) and (self.accept_most is None or self.value.median <= self.accept_most)
+
     def line(self) -> str:
         sign = "<=" if self.less_is_better else ">="
         words = [self.benchmark, self.name, number(self.value.median), self.unit]
         words += [
             f"{name}{sign}{number(level)}" for name, level in (("accept", self.accept), ("aim", self.aim)) if level is not None
         ]
+        if self.accept_most is not None:
+            words.append(f"accept<={number(self.accept_most)}")
         words += [f"{name}={number(peer.median)}" for name, peer in self.peers.items()]
         words.append(f"({self.value})")
-        if not self.reaches(self.accept):
+        if not self.is_accepted:
             words.append("MISSED")
         return " ".join(words) + (f"  {self.note}" if self.note else "")
 
@@ -123,11 +130,12 @@ class Bench:
         less_is_better: bool = False,
         peers: Mapping[str, float | Sequence[float]] | None = None,
         note: str = "",
+        accept_most: float | None = None,
     ) -> Figure:
         """Report one number, or the samples of several runs, of which the median counts."""
         figure = Figure(
             self.benchmark, name, spread(samples), unit, accept, aim, less_is_better,
-            {peer: spread(value) for peer, value in (peers or {}).items()}, note,
+            {peer: spread(value) for peer, value in (peers or {}).items()}, note, accept_most,
         )  # fmt: skip
         self.figures.append(figure)
         self._clear()
@@ -272,7 +280,7 @@ def write_result(folder: Path, bench: Bench, *, arguments: Sequence[str], machin
         "arguments": list(arguments),
         "machine": {**machine, "load_after": os.getloadavg()[0]},
         "figures": [
-            {**asdict(figure), "median": figure.value.median, "line": figure.line(), "accepted": figure.reaches(figure.accept)}
+            {**asdict(figure), "median": figure.value.median, "line": figure.line(), "accepted": figure.is_accepted}
             for figure in bench.figures
         ],
         "records": bench.records,

@@ -2,7 +2,7 @@
 
 The beginnings of three public traces go through the scheduler's own core on a simulated clock: jobs of Philly with what tenants
 deserve, evictions and gangs; pods of Alibaba's openb with parts of GPUs and models; a log of the Parallel Workloads Archive
-with booked starts. What the core is told is written down as an event log (`jobs/scheduling/replay/log.py`). Two fresh
+with reserved starts. What the core is told is written down as an event log (`jobs/scheduling/replay/log.py`). Two fresh
 processes, with other seeds of Python's hashes, make the decision log of it anew, and both have to be the same bytes.
 
 Beside them twelve minutes of a live installation (`bench/hour.jsonl.gz`: eight simulated GPUs, two tenants that borrow from
@@ -11,6 +11,9 @@ does so, too.
 
 Their SHA-256 stand in `bench/golden.json`. Another digest means that the scheduler decides otherwise than it did: where that was
 the purpose of a change, `--write` keeps the new ones, and whoever reads the change sees it.
+
+The event log of a longer time of such an installation (`bench/hour_log.jsonl.gz`, made by HOUR) has in it what was decided then.
+It is decided again here and in `make test`, and the decision log has to be the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bench import packing, promises, tenancy
+from bench import live_hour, packing, reserved_starts, tenancy
 from bench.frame import ROOT, Bench, BenchError
 from bench.traces import rows
 from jobs.scheduling.core.core import Policy
@@ -37,14 +40,13 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
-from jobs.scheduling.core.state.decisions import Decision
-from jobs.scheduling.core.state.work import Job
-from jobs.scheduling.replay.log import Decided, Ended, PassDecided, Submitted, Withdrawn, decision_lines, replay_log
+from jobs.scheduling.core.state.work import JobAsk
+from jobs.scheduling.replay.log import PassDecided, decision_lines, replay_log
 from jobs.scheduling.replay.recorder import Recorder
 from jobs.scheduling.replay.run import Arrival, Replay
 from jobs.scheduling.replay.trace import Past, WindowReplay, read_past
 from kernel.resources import Resources, total
-from tenants.quota.limits import Capacity, LimitedQueue
+from tenants.capacity.quota.limits import Capacity, LimitedQueue
 
 GOLDEN = ROOT / "bench" / "golden.json"
 HOUR, HOUR_GRACE_SECONDS = ROOT / "bench" / "hour.jsonl.gz", 2  # And the grace of that installation.
@@ -90,31 +92,11 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     else:
         bench.figure("hour-golden", golden.get("hour") == found, "", accept=1, note=f"{len(passes)} passes")
     bench.record("hour", found)
+    then, now = live_hour.decision_logs(live_hour.kept_log())
+    bench.figure("hour-log-decided-again", then == now, "", accept=1, note=f"{len(now)} lines")
     if options.write:
         options.golden.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
         bench.say(f"kept: {options.golden}")
-
-
-class Told:
-    """A core whose calls are written down. The replay takes it for the core."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def submit(self, job: Job) -> None:
-        self._recorder.tell(Submitted(job))
-
-    def withdraw(self, job_id: str) -> None:
-        self._recorder.tell(Withdrawn(job_id))
-
-    def ended(self, job_id: str) -> None:
-        self._recorder.tell(Ended(job_id))
-
-    def decide(self, now: int) -> tuple[Decision, ...]:
-        return self._recorder.tell(Decided(now))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._recorder.core, name)
 
 
 def recorded(scene: Scene, path: Path) -> int:
@@ -122,8 +104,7 @@ def recorded(scene: Scene, path: Path) -> int:
     state, arrivals, grace = scene
     with path.open("w", encoding="utf-8") as file:
         recorder = Recorder(state, lambda line: print(line, file=file))
-        core: Any = Told(recorder)
-        outcome = Replay(core, arrivals, grace_seconds=grace).run()
+        outcome = Replay(recorder.core, arrivals, grace_seconds=grace, tell=recorder.tell).run()
         recorder.close()
     return outcome.passes
 
@@ -132,16 +113,8 @@ def hour(path: Path = HOUR) -> tuple[Past, list[PassDecided]]:
     """An hour of a live installation, and what is decided when it is lived through again."""
     with gzip.open(path, "rt", encoding="ascii") as lines:
         past = read_past(lines)
-    replayed, passes = WindowReplay(past, grace_seconds=HOUR_GRACE_SECONDS), list[PassDecided]()
-    decide = replayed.core.decide
-
-    def kept(now: int) -> tuple[Decision, ...]:
-        decided = decide(now)
-        passes.append(PassDecided(now, decided))
-        return decided
-
-    replayed.core.decide = kept  # type: ignore[method-assign]
-    replayed.run()
+    passes: list[PassDecided] = []
+    WindowReplay(past, grace_seconds=HOUR_GRACE_SECONDS, on_decided=passes.append).run()
     return past, passes
 
 
@@ -187,11 +160,11 @@ def _openb(folder: Path, first: int) -> Scene:
         Machine(row["sn"], 0, int(row["cpu_milli"]), int(row["memory_mib"]) << 20, int(row["gpu"]), row["model"]) for row in nodes
     )
     pods = sorted(rows(folder, "openb_pod_list_default", packing.WHERE), key=lambda row: (int(row["creation_time"]), row["name"]))
-    whole = total([Resources(one.cpu_millis, one.memory_bytes, one.gpus * WHOLE_MILLIS) for one in machines])
+    whole = total([Resources(machine.cpu_millis, machine.memory_bytes, machine.gpus * WHOLE_MILLIS) for machine in machines])
     state = _one_queue(machines, whole, PoolRules(runners_up=0, shares=True), Policy())
     arrivals = [
         Arrival(
-            Job(row["name"], 1, GangAsk((RoleAsk("pod", packing.ask_of(row), 1, 1),)), (0,), int(row["creation_time"])),
+            JobAsk(row["name"], 1, GangAsk((RoleAsk("pod", packing.ask_of(row), 1, 1),)), (0,), int(row["creation_time"])),
             max(1, int(float(row["deletion_time"] or 0)) - int(row["creation_time"])),
         )
         for row in pods[:first]
@@ -200,16 +173,18 @@ def _openb(folder: Path, first: int) -> Scene:
 
 
 def _hpc2n(folder: Path, first: int) -> Scene:
-    lines, processors = promises.log_of(folder, "hpc2n_first3k.swf")[:first], 240
+    lines, processors = reserved_starts.log_of(folder, "hpc2n_first3k.swf")[:first], 240
     arrivals = [
         Arrival(
-            Job(f"{one.number:06}", 1, promises.cores(one.processors), (0,), one.submitted_at, max_runtime=one.asked),
-            max(1, one.runs),
+            JobAsk(
+                f"{line.number:06}", 1, reserved_starts.cores(line.processors), (0,), line.submitted_at, max_runtime=line.asked
+            ),
+            max(1, line.runs),
         )
-        for one in lines
-        if 0 < one.processors <= processors
+        for line in lines
+        if 0 < line.processors <= processors
     ]
-    return promises.a_state(processors), arrivals, 0
+    return reserved_starts.a_state(processors), arrivals, 0
 
 
 def _one_queue(machines: Sequence[Machine], whole: Resources, rules: PoolRules, policy: Policy) -> State:

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     for jobs in _sizes(options.growing_jobs):
         found = [_measure(bench, jobs, NODES, seed, options.growth_changes) for seed in seeds]
         in_jobs[jobs] = statistics.median(cold for cold, _ in found)
-        changed[jobs] = statistics.median(one for _, one in found)
+        changed[jobs] = statistics.median(change for _, change in found)
         bench.say(f"{jobs} jobs x {NODES} nodes: cold {in_jobs[jobs]:.3f} s, one change {changed[jobs] * 1000:.2f} ms")
     in_nodes: dict[int, float] = {}
     for nodes in _sizes(options.growing_nodes):

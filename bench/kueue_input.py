@@ -34,10 +34,10 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Evict
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 POOL = uuid.UUID(int=1)
 UNIT = 1000  # Thousandths of a core.
@@ -115,8 +115,15 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
 
 def _part(given: Input, part: float) -> Input:
     classes = tuple(
-        Class(one.name, max(1, round(one.count * part)), one.units, one.runs_millis, one.priority, one.every_millis)
-        for one in given.classes
+        Class(
+            workload.name,
+            max(1, round(workload.count * part)),
+            workload.units,
+            workload.runs_millis,
+            workload.priority,
+            workload.every_millis,
+        )
+        for workload in given.classes
     )
     return Input(given.cohorts, given.queues, classes, given.accept, given.aim, given.kueue, given.ideal)
 
@@ -146,14 +153,14 @@ def _through_core(bench: Bench, name: str, given: Input, *, is_whole: bool) -> l
                 core.ended(job_id)
                 ended += 1
         pass_began = time.monotonic()
-        for one in core.decide(now):
-            if isinstance(one, Admit):
-                heapq.heappush(ends, (now + runs[one.id], one.id, turn[one.id]))
-            elif isinstance(one, Evict):  # Gone at once, and it begins anew.
-                turn[one.id] += 1
+        for decision in core.decide(now):
+            if isinstance(decision, Admit):
+                heapq.heappush(ends, (now + runs[decision.id], decision.id, turn[decision.id]))
+            elif isinstance(decision, Evict):  # Gone at once, and it begins anew.
+                turn[decision.id] += 1
                 evictions += 1
-                core.ended(one.id)
-                core.submit(jobs[one.id])
+                core.ended(decision.id)
+                core.submit(jobs[decision.id])
         took = time.monotonic() - pass_began
         busy, longest, passes = busy + took, max(longest, took), passes + 1
         while len(curve) < now // 1000:
@@ -194,27 +201,29 @@ def _cluster(given: Input) -> tuple[Core, list[int]]:
             queues.append(LimitedQueue(uuid.UUID(int=10_000 + cohort * 1000 + number), above.id, name, _cores(limit)))
     shares = Shares(queues, [Capacity(POOL, "pool", Resources(whole * given.cohorts, given.cohorts << 50, 0))])
     policy = Policy(
-        aging_seconds=0, least_runtime_seconds=0, evictions_per_pass=1 << 30, evictions_per_window=1 << 30, patience_seconds=0,
-        history_seconds=1 << 40,
+        aging_seconds=0, least_runtime_seconds=0, evictions_per_pass=1 << 30, evictions_per_window=1 << 30,
+        starvation_guard_seconds=0, history_seconds=1 << 40,
     )  # fmt: skip
     core = Core(Machines(machines, {0: PoolRules("pack", runners_up=0)}), shares, policy)
-    return core, [shares.queue_at[one.id] for one in queues if one.name.startswith("queue-")]
+    return core, [shares.queue_at[queue.id] for queue in queues if queue.name.startswith("queue-")]
 
 
 def _cores(limit: Limit) -> dict[uuid.UUID, dict[str, Limit]]:
     return {POOL: {"cpu_millis": limit}}
 
 
-def _arrivals(given: Input, queues: Sequence[int]) -> list[tuple[int, Job, int]]:
+def _arrivals(given: Input, queues: Sequence[int]) -> list[tuple[int, JobAsk, int]]:
     """When, what and for how long; times are milliseconds here, for the core counts in whole ones of whatever they are."""
-    gangs = {one.units: GangAsk((RoleAsk("main", TaskAsk(one.units * UNIT, 0), 1, 1),)) for one in given.classes}
+    gangs = {workload.units: GangAsk((RoleAsk("main", TaskAsk(workload.units * UNIT, 0), 1, 1),)) for workload in given.classes}
     found = []
     for queue in queues:
-        for one in given.classes:
-            for number in range(one.count):
-                due = number * one.every_millis
-                job = Job(f"{queue:04}-{one.name}-{number:03}", queue, gangs[one.units], (0,), due, one.priority)
-                found.append((due, job, one.runs_millis))
+        for workload in given.classes:
+            for number in range(workload.count):
+                due = number * workload.every_millis
+                job = JobAsk(
+                    f"{queue:04}-{workload.name}-{number:03}", queue, gangs[workload.units], (0,), due, workload.priority
+                )
+                found.append((due, job, workload.runs_millis))
     return sorted(found, key=lambda arrival: (arrival[0], arrival[1].id))
 
 
@@ -229,7 +238,7 @@ def _through_api(bench: Bench, name: str, given: Input, options: argparse.Namesp
         "BERTH_LOCAL_ISOLATION": "none",
         "BERTH_SCHEDULER_LEAST_RUNTIME_SECONDS": "0",
     }
-    total = given.cohorts * given.queues * sum(one.count for one in given.classes)
+    total = given.cohorts * given.queues * sum(workload.count for workload in given.classes)
     server = Path(__file__).with_name("simulated_server.py") if options.runs == "simulated" else None
     if server and options.profile != "embedded":
         raise BenchError("simulated runs are kept in the memory of one process: --profile embedded, or --runs real")
@@ -263,7 +272,7 @@ def _queues(berth: RunningPlatform, given: Input) -> list[tuple[str, str]]:
     have as many as the large input wants."""
     pool = berth.rows("SELECT name FROM clusters_pool")[0][0]
     whole = given.queues * NOMINAL * UNIT
-    (top,) = [one for one in berth.api("GET", "/queues")["items"] if one["name"] == berth.tenant]
+    (top,) = [queue for queue in berth.api("GET", "/queues")["items"] if queue["name"] == berth.tenant]
     berth.api("POST", "/quota/edits", {"changes": [_change(top, pool, deserved=whole * given.cohorts)]})
     names = []
     for cohort in range(given.cohorts):
@@ -285,19 +294,21 @@ def _change(queue: dict[str, Any], pool: str, **limits: int) -> dict[str, Any]:
 
 def _slices(berth: RunningPlatform, given: Input, queues: Sequence[tuple[str, str]]) -> Iterator[tuple[int, list[bytes]]]:
     """What comes within each slice of time, as requests."""
-    last = max(one.count * one.every_millis for one in given.classes)
+    last = max(workload.count * workload.every_millis for workload in given.classes)
     for begin in range(0, last, SLICE_MILLIS):
         bodies = []
         for tenant, queue in queues:
-            for one in given.classes:
-                due = [number for number in range(one.count) if begin <= number * one.every_millis < begin + SLICE_MILLIS]
+            for workload in given.classes:
+                due = [
+                    number for number in range(workload.count) if begin <= number * workload.every_millis < begin + SLICE_MILLIS
+                ]
                 if due:
                     spec = {
-                        "name": one.name, "queue": queue, "priority": one.priority,
-                        "command": ["sleep", str(one.runs_millis / 1000)],
-                        "resources": {"cpu": one.units, "memory": one.units * MEMORY},
+                        "name": workload.name, "queue": queue, "priority": workload.priority,
+                        "command": ["sleep", str(workload.runs_millis / 1000)],
+                        "resources": {"cpu": workload.units, "memory": workload.units * MEMORY},
                     }  # fmt: skip
-                    items = [{"name": f"{one.name}-{number}"} for number in due]
+                    items = [{"name": f"{workload.name}-{number}"} for number in due]
                     body = json.dumps({"spec": spec, "items": items, "tenant": tenant}).encode()
                     bodies.append(request("POST", "/api/v1/jobs:batch", token=berth.token, body=body))
         yield begin, bodies

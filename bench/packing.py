@@ -160,7 +160,7 @@ def _learn(bench: Bench, name: str, nodes: Sequence[Machine], asks: Sequence[Tas
     if learned is None:
         bench.say(f"{name}: too few pods with GPUs to choose the second term by; {_text(CANDIDATES[0])} it is.")
         return CANDIDATES[0]
-    tried = "; ".join(f"{_text(one.weights)}: {one.mean / PARTS:.2%}" for one in learned.tried)
+    tried = "; ".join(f"{_text(trial.weights)}: {trial.mean / PARTS:.2%}" for trial in learned.tried)
     note = f"{_text(learned.weights)} of {tried}; on {learned.machines} of {len(nodes)} nodes"
     bench.figure(f"openb-{name}-learning", seconds, "s", aim=5, less_is_better=True, note=note)
     return learned.weights
@@ -198,11 +198,11 @@ def _replay(
 ) -> Run:
     chance = random.Random(f"{seed} {len(asks)}")
     chosen = chance.sample(nodes, max(1, len(nodes) * options.nodes_percent // 100)) if options.nodes_percent != 100 else nodes
-    capacity = sum(one.gpus for one in chosen) * WHOLE_MILLIS
+    capacity = sum(node.gpus for node in chosen) * WHOLE_MILLIS
     arrivals = _arrivals(asks, capacity, chance, resample=options.resample)
     rules = PoolRules(policy=POLICIES.get(policy, "ratio"), weights=weights, mix=Mix((ask, 1) for ask in asks), shares=True)
     machines = Machines(chosen, {0: rules})
-    one = _at_random(machines, chance) if policy == RANDOM else _by_rules(machines)
+    starts = _at_random(machines, chance) if policy == RANDOM else _by_rules(machines)
     curve: list[float] = []
     demand = allocated = 0
     began = time.process_time()
@@ -210,7 +210,7 @@ def _replay(
         demand += ask.gpu_millis
         while demand * 100 > capacity * (len(curve) + 1):
             curve.append(allocated / capacity * 100)
-        if one(ask):
+        if starts(ask):
             allocated += ask.gpu_millis
     seconds = time.process_time() - began
     return Run(curve[99], tuple(curve[: int(DEMAND * 100) - 1]), len(arrivals), seconds)
@@ -227,26 +227,26 @@ def _arrivals(asks: Sequence[TaskAsk], capacity: int, chance: random.Random, *, 
 
 
 def _by_rules(machines: Machines) -> Callable[[TaskAsk], bool]:
-    def one(ask: TaskAsk) -> bool:
+    def starts(ask: TaskAsk) -> bool:
         return isinstance(place(GangAsk((RoleAsk("pod", ask, 1, 1),)), machines, (0,)), Placed)
 
-    return one
+    return starts
 
 
 def _at_random(machines: Machines, chance: random.Random) -> Callable[[TaskAsk], bool]:
     """Any machine that the filters pass, each as likely as another."""
 
-    def one(ask: TaskAsk) -> bool:
+    def starts(ask: TaskAsk) -> bool:
         ranking = ranking_of(machines, 0, ask)
         assert ranking is not None
-        able = [one for one in machines.classes(0) if ranking.fit(one) is not None]
+        able = [machine_class for machine_class in machines.classes(0) if ranking.fit(machine_class) is not None]
         if not able:
             return False
-        chosen = chance.choices(able, [len(one.members) for one in able])[0]
+        chosen = chance.choices(able, [len(machine_class.members) for machine_class in able])[0]
         machines.take(chance.choice(sorted(chosen.members)), ask)
         return True
 
-    return one
+    return starts
 
 
 def ask_of(row: dict[str, str]) -> TaskAsk:

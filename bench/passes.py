@@ -4,7 +4,7 @@ P3, *passes*: so many jobs wait for so many nodes, of 30 queues below 6 tenants 
 shapes from a tenth of a core to gangs of 8 x 8 GPUs, most of them for one GPU; nodes of 2, 4 and 8 GPUs of three models. *Cold*
 is a new core's first pass after everything was submitted: it fills the cluster and tells the rest why it waits. *One change* is a
 pass after one gang ended, or one job came, as often as `--changes` says, once everything runs that has a right to. With
-`--limited` all jobs have a maximum run time, of 12 kinds, so that starts are booked and others go by them.
+`--limited` all jobs have a maximum run time, of 12 kinds, so that starts are reserved and others go by them.
 
 P5, *reclaim*: so many nodes of 8 GPUs full of borrowed gangs of one tenant, of 1, 2, 4 and 8 GPUs that began at different times,
 and a gang of another that is owed 64 GPUs, as 8 tasks of 8. The time is that of the pass that chooses whom to evict. Victims
@@ -31,11 +31,11 @@ from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines,
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
 from jobs.scheduling.core.state.decisions import Admit, Evict
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.whatif import whole_of
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 POOL = uuid.UUID(int=1)
 GIB = 1 << 30
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", default="10000x1213,100000x5000", help="P3: waiting jobs x nodes; default %(default)s")
     parser.add_argument("--changes", type=int, default=1000, help="P3: how many single changes; default 1000")
     parser.add_argument("--limited", action="store_true", help="P3: give all jobs a maximum run time")
-    parser.add_argument("--booked", type=int, default=1, help="P3: starts that are booked per pool; default 1")
+    parser.add_argument("--backfill-depth", type=int, default=1, help="P3: reserved starts per pool; default 1")
     parser.add_argument("--full-nodes", default="500,1000,5000", help="P5: how many nodes; default %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="how often each, with another seed each time; default 3")
     parser.add_argument("--seed", type=int, default=1)
@@ -75,7 +75,7 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
     for seed in seeds:
         bench.progress(f"{jobs} jobs x {nodes} nodes, seed {seed}")
         chance = random.Random(f"{seed} {jobs} {nodes}")
-        core, waiting = busy(chance, jobs, nodes, options.booked)
+        core, waiting = busy(chance, jobs, nodes, options.backfill_depth)
         if options.limited:
             waiting = [replace(job, max_runtime=chance.choice(RUNTIMES)) for job in waiting]
         gc.collect()
@@ -86,7 +86,7 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
         began = time.perf_counter()
         decisions = core.decide(100_000)
         cold.append(time.perf_counter() - began)
-        admitted = sum(isinstance(one, Admit) for one in decisions)
+        admitted = sum(isinstance(decision, Admit) for decision in decisions)
         settle(core)
         each = single_changes(core, chance, waiting, options.changes)
         single.append(each[len(each) // 2] * 1000)
@@ -103,12 +103,12 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
 def settle(core: Core) -> None:
     """Let everything run for long enough to be evicted, and those who are owed something take it."""
     for step in range(SETTLING):
-        leaving = [one.id for one in core.decide(LATER - SETTLING + step) if isinstance(one, Evict)]
-        for one in leaving:
-            core.ended(one)
+        leaving = [decision.id for decision in core.decide(LATER - SETTLING + step) if isinstance(decision, Evict)]
+        for job_id in leaving:
+            core.ended(job_id)
 
 
-def single_changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes: int) -> list[float]:
+def single_changes(core: Core, chance: random.Random, waiting: Sequence[JobAsk], changes: int) -> list[float]:
     """The time of the pass after each, and of telling it, in order of length."""
     found = []
     for number in range(changes):
@@ -124,13 +124,13 @@ def single_changes(core: Core, chance: random.Random, waiting: Sequence[Job], ch
             core.ended(running)
         decisions = core.decide(now)
         found.append(time.perf_counter() - began)
-        for one in decisions:
-            if isinstance(one, Evict):
-                core.ended(one.id)
+        for decision in decisions:
+            if isinstance(decision, Evict):
+                core.ended(decision.id)
     return sorted(found)
 
 
-def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Core, list[Job]]:
+def busy(chance: random.Random, jobs: int, nodes: int, backfill_depth: int) -> tuple[Core, list[JobAsk]]:
     """An empty cluster, and who waits for it."""
     sizes = chance.choices((2, 4, 8), (3, 3, 4), k=nodes)
     machines = [
@@ -156,11 +156,11 @@ def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Cor
     core = Core(
         Machines(machines, {0: PoolRules(policy="fragmentation", mix=mix, shares=True, runners_up=0)}),
         shares,
-        Policy(backfill_depth=booked),
+        Policy(backfill_depth=backfill_depth),
     )
     asks, often = [gang for gang, _ in gangs], [many for _, many in gangs]
     waiting = [
-        Job(
+        JobAsk(
             f"job-{number:06}", chance.choice(leaves), gang, (0,), chance.randrange(60_000, 100_000),
             chance.choice((100, 500, 500, 900)),
             checkpoint_seconds=1800,
@@ -172,11 +172,11 @@ def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Cor
 
 def large_state(chance: random.Random, jobs: int, nodes: int) -> State:
     """The state of P3 after everything was submitted, before the first pass."""
-    core, waiting = busy(chance, jobs, nodes, booked=1)
-    queues = tuple(one for one in core.shares._limited if one is not None)
+    core, waiting = busy(chance, jobs, nodes, backfill_depth=1)
+    queues = tuple(queue for queue in core.shares._limited if queue is not None)
     total = Resources()
-    for one in core.machines.at:
-        total += whole_of(one)
+    for machine in core.machines.at:
+        total += whole_of(machine)
     return State(
         100_000, (Pool(POOL, "pool", core.machines.rules.get(0)),), tuple(core.machines.at), queues,
         (Capacity(POOL, "pool", total),), tuple(waiting),
@@ -214,15 +214,15 @@ def _reclaims(bench: Bench, nodes: int, seeds: Sequence[int]) -> None:
         core.submit(claimant)
         decisions = core.decide(200_000)
         took.append(time.perf_counter() - began)
-        victims = [one for one in decisions if isinstance(one, Evict)]
+        victims = [decision for decision in decisions if isinstance(decision, Evict)]
         evicted.append(len(victims))
-        lost.append(sum(one.cost for one in victims) / WHOLE_MILLIS)
+        lost.append(sum(victim.cost for victim in victims) / WHOLE_MILLIS)
     accept, aim = next(((most, best) for many, most, best in RECLAIM if many == nodes), (None, None))
-    note = f"victims {evicted}, GPU-seconds lost {[round(one) for one in lost]}"
+    note = f"victims {evicted}, GPU-seconds lost {[round(seconds) for seconds in lost]}"
     bench.figure(f"reclaim-64-of-{nodes}-nodes", took, "s", accept=accept, aim=aim, less_is_better=True, note=note)
 
 
-def _full(chance: random.Random, nodes: int) -> tuple[Core, Job]:
+def _full(chance: random.Random, nodes: int) -> tuple[Core, JobAsk]:
     machines = Machines(
         [Machine(f"node-{number:05}", 0, 96_000, 512 * GIB, 8) for number in range(nodes)],
         {0: PoolRules(policy="pack", runners_up=0)},
@@ -244,10 +244,10 @@ def _full(chance: random.Random, nodes: int) -> tuple[Core, Job]:
         gpus = min(chance.choice((1, 1, 2, 4, 8)), 1 << (left.bit_length() - 1))
         left -= gpus
         core.submit(
-            Job(f"lent-{number:06}", 1, gangs[gpus], (0,), number, checkpoint_seconds=chance.choice((0, 600, 1800, 3600)))
+            JobAsk(f"lent-{number:06}", 1, gangs[gpus], (0,), number, checkpoint_seconds=chance.choice((0, 600, 1800, 3600)))
         )
         number += 1
         if number % 64 == 0 or not left:
             core.decide(number)
     claimant = GangAsk((RoleAsk("worker", TaskAsk(32_000, 128 * GIB, 8000), 8, 8),))
-    return core, Job("owner", 2, claimant, (0,), 200_000)
+    return core, JobAsk("owner", 2, claimant, (0,), 200_000)

@@ -33,9 +33,9 @@ class Predicted(Replay):
             guess = self.predictor.predict(user=user, name=name, queue=queue, longest=asked)
             if guess is not None:
                 self.predictions[job_id] = guess
-                one = self._arrivals[job_id]
-                expecting = replace(one.job, predicted=guess.typical, cautious=guess.cautious)
-                self._arrivals[job_id] = replace(one, job=expecting)
+                arrival = self._arrivals[job_id]
+                expecting = replace(arrival.job, predicted=guess.typical, cautious=guess.cautious)
+                self._arrivals[job_id] = replace(arrival, job=expecting)
                 if guess.runs:
                     self.guesses.append((guess, self._arrivals[job_id].duration))
         super()._happen(kind, job_id, turn, now)

@@ -29,8 +29,8 @@ from clusters.engines.interface import (  # noqa: E402
     Gone,
     LogChunks,
     LogCursor,
-    NodeFacts,
     Observations,
+    ObservedNode,
     Retry,
     Stop,
     Stopping,
@@ -50,7 +50,7 @@ class Pretended(FakeEngine):
 
     def __init__(self, config: Config) -> None:
         whole = Resources(config.local_cpu_millis or 0, config.local_memory_bytes or 0, 0)
-        super().__init__(script_for=_script, nodes=[NodeFacts("pretended", whole)])
+        super().__init__(script_for=_script, nodes=[ObservedNode("pretended", whole)])
         self._lock = threading.Lock()
 
     def ensure(self, workloads: Sequence[Workload]) -> Sequence[Ensured | Retry | GiveUp]:

@@ -5,7 +5,7 @@ is taken (`--nodes-share`), for every tenant the same. The jobs go through the s
 (`jobs/scheduling/replay/run.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
 
 - *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
-  who borrow, one with a smaller part takes from one with a larger (`--no-rebalancing`); small gangs move for larger ones
+  who borrow, one with a smaller part takes from one with a larger (`--no-rebalancing`); small gangs migrate for larger ones
   (`--migrations`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
 - *pool*: one pool without tenants, strictly in order;
@@ -45,12 +45,12 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.replay.figures import jain
-from jobs.scheduling.replay.run import Arrival, Outcome
+from jobs.scheduling.replay.run import Arrival, ReplayOutcome
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 WHERE = (
     "P8 needs the folder with philly_jobs.csv (or .csv.xz: timestamp, duration, num_gpus, cluster) and philly_vc_nodes.csv"
@@ -81,8 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=int, default=1800, help="seconds between checkpoints; default 1800, 0 for none")
     parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
     parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
-    parser.add_argument("--patience", type=int, default=86_400, help="seconds for which others may pass a job; default a day")
-    parser.add_argument("--migrations", type=int, default=4, help="small gangs that move for one gang; default 4, 0 for none")
+    parser.add_argument(
+        "--starvation-guard", type=int, default=86_400, help="seconds for which others may pass a job; default a day"
+    )
+    parser.add_argument("--migrations", type=int, default=4, help="small gangs that migrate for one gang; default 4, 0 for none")
     parser.add_argument("--no-rebalancing", action="store_true", help="nothing is taken from those who borrow a larger part")
     parser.add_argument("--no-pool", action="store_true", help="leave out the run of one pool without tenants")
 
@@ -98,13 +100,13 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     private: dict[str, list[int]] = {}
     for tenant, count in sorted(nodes.items()):
         bench.progress(f"private: {tenant}")
-        mine = [one for one in entries if one.tenant == tenant]
+        mine = [entry for entry in entries if entry.tenant == tenant]
         found = _replay(mine, {tenant: count}, options, Policy(in_order=True, reclaims=False, preempts=False, backfill_depth=0))
         private[tenant] = [stay.wait for stay in found.stays.values()]
     pool: list[int] = []
     if not options.no_pool:
         bench.progress("one pool, in order")
-        alike = [Entry(one.number, "all", one.submitted_at, one.duration, one.gpus) for one in entries]
+        alike = [Entry(entry.number, "all", entry.submitted_at, entry.duration, entry.gpus) for entry in entries]
         together = _replay(
             alike, {"all": sum(nodes.values())}, options, Policy(in_order=True, reclaims=False, preempts=False, backfill_depth=0)
         )
@@ -113,31 +115,41 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     began = time.process_time()
     policy = Policy(
         least_runtime_seconds=options.least_runtime,
-        patience_seconds=options.patience,
+        starvation_guard_seconds=options.starvation_guard,
         rebalances=not options.no_rebalancing,
         migrations=options.migrations,
     )
     shared = _replay(entries, nodes, options, policy)
-    _report(bench, shared, private, pool, nodes, time.process_time() - began)
+    _report(bench, shared, private, pool, nodes, time.process_time() - began, as_it_came=_is_as_it_came(options))
     bound = statistics.fmean(count_only(entries, sum(nodes.values()) * NODE_GPUS))
     note = f"{_mean(shared, None):.0f} s to {bound:.0f} s"
     bench.figure("mean-wait-to-count-only", _mean(shared, None) / max(1.0, bound), "x", accept=2, less_is_better=True, note=note)
     picture = options.out / "P8-tenancy.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)
-    waits = {"private": statistics.fmean(w for one in private.values() for w in one), "berth, shared": _mean(shared, None)}
+    waits = {
+        "private": statistics.fmean(w for tenant_waits in private.values() for w in tenant_waits),
+        "berth, shared": _mean(shared, None),
+    }
     if pool:
         waits["one pool, in order"] = statistics.fmean(pool)
     picture.write_text(bars("Mean wait on Philly at a part of the nodes", "s", {name: [wait] for name, wait in waits.items()}))
     bench.say(f"drawn: {picture}")
 
 
+def _is_as_it_came(options: argparse.Namespace) -> bool:
+    """Whether the series is the one that the levels of the mean wait are for."""
+    return options.resample is None and options.stretch == 1
+
+
 def _report(
     bench: Bench,
-    shared: Outcome,
+    shared: ReplayOutcome,
     private: Mapping[str, Sequence[int]],
     pool: Sequence[int],
     nodes: Mapping[str, int],
     seconds: float,
+    *,
+    as_it_came: bool,
 ) -> None:
     everybody = [wait for waits in private.values() for wait in waits]
     if any(stay.finished_at < 0 for stay in shared.stays.values()) or len(shared.stays) != len(everybody):
@@ -145,7 +157,8 @@ def _report(
     peers: dict[str, float] = {"private": statistics.fmean(everybody)}
     if pool:
         peers["one-pool-in-order"] = statistics.fmean(pool)
-    bench.figure("mean-wait", _mean(shared, None), "s", accept=6000, aim=1000, less_is_better=True, peers=peers)
+    accept, aim = (1500, 1000) if as_it_came else (None, None)  # Others are held to twice the wait of counting alone.
+    bench.figure("mean-wait", _mean(shared, None), "s", accept=accept, aim=aim, less_is_better=True, peers=peers)
     worst = 0.0
     table = {}
     for tenant, queue in zip(sorted(nodes), range(1, len(nodes) + 1), strict=True):
@@ -161,7 +174,7 @@ def _report(
         bench.say(f"{tenant}: {nodes[tenant]} nodes, {len(private[tenant])} jobs, wait {mine:.0f} s, alone {alone:.0f} s")
         worst = max(worst, anomaly)
     bench.figure("worst-tenant-above-private", worst * 100, "%", accept=10, aim=0, less_is_better=True)
-    bench.figure("lost-work", shared.lost / max(1, shared.useful) * 100, "%", accept=2, aim=0.5, less_is_better=True)
+    bench.figure("lost-work", shared.lost / max(1, shared.useful) * 100, "%", accept=1, aim=0.5, less_is_better=True)
     raw, at_most = _jain(shared, nodes)
     bench.figure(
         "jain", raw, "", accept=0.97, aim=0.99, note=f"mean of windows; {at_most:.4f} where more than owed counts as owed"
@@ -172,15 +185,15 @@ def _report(
     bench.figure("pass", seconds / max(1, shared.passes) * 1000, "ms", less_is_better=True, note=f"{shared.passes} passes")
     bench.record("tenants", table)
     bench.record("evictions", shared.evictions)
-    bench.record("moves", shared.moves)
+    bench.record("migrations", shared.migrations)
 
 
-def _jain(shared: Outcome, nodes: Mapping[str, int]) -> tuple[float, float]:
+def _jain(shared: ReplayOutcome, nodes: Mapping[str, int]) -> tuple[float, float]:
     weight = {queue: nodes[tenant] for queue, tenant in enumerate(sorted(nodes), start=1)}
     return jain(shared.windows, weight, sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS)
 
 
-def _mean(outcome: Outcome, queue: int | None) -> float:
+def _mean(outcome: ReplayOutcome, queue: int | None) -> float:
     waits = [stay.wait for stay in outcome.stays.values() if queue is None or stay.queue == queue]
     return statistics.fmean(waits) if waits else 0.0
 
@@ -217,20 +230,23 @@ def scene(
     gangs: dict[int, GangAsk] = {}
     arrivals = [
         Arrival(
-            Job(
-                f"{one.number:06}", number_of[one.tenant], gangs.setdefault(one.gpus, _gang(one.gpus)), (0,), one.submitted_at,
-                checkpoint_seconds=checkpoint,
+            JobAsk(
+                f"{entry.number:06}", number_of[entry.tenant], gangs.setdefault(entry.gpus, _gang(entry.gpus)), (0,),
+                entry.submitted_at, checkpoint_seconds=checkpoint,
             ),
-            one.duration,
+            entry.duration,
         )
-        for one in entries
+        for entry in entries
     ]  # fmt: skip
     return state, arrivals, {number: name for name, number in number_of.items()}
 
 
-def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
+def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> ReplayOutcome:
     state, arrivals, tenants = scene(entries, nodes, options.checkpoint, policy)
-    known = {one.job.id: (tenants[one.job.queue], tenants[one.job.queue], str(one.job.gang), None) for one in arrivals}
+    known = {
+        arrival.job.id: (tenants[arrival.job.queue], tenants[arrival.job.queue], str(arrival.job.gang), None)
+        for arrival in arrivals
+    }
     return Predicted(build(state), arrivals, known, grace_seconds=options.grace).run()
 
 
@@ -264,12 +280,12 @@ def resampled(entries: Sequence[Entry], seed: int) -> list[Entry]:
     """The same moments with shapes drawn with replacement from the jobs of the same tenant."""
     chance = random.Random(f"{seed} tenancy")
     shapes: dict[str, list[tuple[int, int]]] = {}
-    for one in entries:
-        shapes.setdefault(one.tenant, []).append((one.duration, one.gpus))
+    for entry in entries:
+        shapes.setdefault(entry.tenant, []).append((entry.duration, entry.gpus))
     found = []
-    for one in entries:
-        duration, gpus = chance.choice(shapes[one.tenant])
-        found.append(replace(one, duration=duration, gpus=gpus))
+    for entry in entries:
+        duration, gpus = chance.choice(shapes[entry.tenant])
+        found.append(replace(entry, duration=duration, gpus=gpus))
     return found
 
 
@@ -278,19 +294,21 @@ def count_only(entries: Sequence[Entry], gpus: int) -> list[int]:
     that do not. Nothing is evicted."""
     waiting: dict[int, deque[Entry]] = {}  # By GPUs: of one size the first that came is the first that starts.
     ends: list[tuple[int, int]] = []
-    waits, free, coming = [], gpus, deque(sorted(entries, key=lambda one: (one.submitted_at, one.number)))
+    waits, free, coming = [], gpus, deque(sorted(entries, key=lambda entry: (entry.submitted_at, entry.number)))
     while coming or any(waiting.values()):
-        now = min(one for one in (ends[0][0] if ends else None, coming[0].submitted_at if coming else None) if one is not None)
+        now = min(
+            moment for moment in (ends[0][0] if ends else None, coming[0].submitted_at if coming else None) if moment is not None
+        )
         while ends and ends[0][0] <= now:
             free += heapq.heappop(ends)[1]
         while coming and coming[0].submitted_at <= now:
             waiting.setdefault(coming[0].gpus, deque()).append(coming.popleft())
         while fitting := [line[0] for size, line in waiting.items() if line and size <= free]:
-            one = min(fitting, key=lambda one: (one.submitted_at, one.number))
-            waiting[one.gpus].popleft()
-            free -= one.gpus
-            waits.append(now - one.submitted_at)
-            heapq.heappush(ends, (now + one.duration, one.gpus))
+            entry = min(fitting, key=lambda entry: (entry.submitted_at, entry.number))
+            waiting[entry.gpus].popleft()
+            free -= entry.gpus
+            waits.append(now - entry.submitted_at)
+            heapq.heappush(ends, (now + entry.duration, entry.gpus))
     return waits
 
 

@@ -3,11 +3,11 @@
 A scene is drawn from a seed: machines with models, labels and taints, some cordoned; queues in two levels with guarantees,
 deserved amounts and ceilings; caps on users and on all users of a tenant; gangs of one to eight tasks, of one or two roles, some
 elastic, some with a maximum run time, and in some scenes what a tenant has booked for a time. Jobs arrive at the scheduler's own
-core, run and end (`jobs/scheduling/replay/run.py`), so its booked starts, claims and memories are those of a core that has
+core, run and end (`jobs/scheduling/replay/run.py`), so its reserved starts, claims and memories are those of a core that has
 worked for a while.
 
 `on_live` makes a change by the calls with which the driver tells a core that something happened. Other machines need a new core
-there as well: it is built from what the core exports, with its booked starts and claims.
+there as well: it is built from what the core exports, with its reserved starts and claims.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
-from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import WaitReason
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.explain import Settled, explain
 from jobs.scheduling.questions.suggest import outcome, starts_by, suggest
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetCap, apply, whole_of
 from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import TOGETHER, UserCap
-from tenants.quota.edits import Change as SetLimits
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import TOGETHER, CapFacts
+from tenants.capacity.quota.edits import Change as SetLimits
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 GIB = 1 << 30
 POOLS = (uuid.UUID(int=9), uuid.UUID(int=8))
@@ -105,24 +105,24 @@ def ask(moment: Moment, found: Told) -> None:
         began = time.process_time()
         explanation = explain(settled, job_id)
         assert explanation is not None, "who waits cannot be explained"
-        codes = frozenset(one.reason.code for one in explanation.conditions)
+        codes = frozenset(condition.reason.code for condition in explanation.conditions)
         if codes & {"claim", "moving"}:
             continue
         suggestions = suggest(settled, explanation)
         found.seconds.append(time.process_time() - began)
         found.waiting[codes] += 1
         found.told[codes] += bool(suggestions)
-        for one in suggestions:
-            found.changes[one.kind] += 1
-            found.untrue[one.kind] += outcome(settled.state, one.changes, job_id) != one.clears
-            found.untrue_live[one.kind] += on_live(moment, one.changes, job_id) != one.clears
+        for suggestion in suggestions:
+            found.changes[suggestion.kind] += 1
+            found.untrue[suggestion.kind] += outcome(settled.state, suggestion.changes, job_id) != suggestion.clears
+            found.untrue_live[suggestion.kind] += on_live(moment, suggestion.changes, job_id) != suggestion.clears
 
 
 def on_live(moment: Moment, changes: Sequence[Change], job_id: str) -> tuple[str, ...] | None:
     """As `outcome`, on a copy of the core that has worked so far: whom its next pass clears away for a job, () for nobody, None
     where the job does not start."""
     core = copy.deepcopy(moment.core)
-    if any(isinstance(one, AddMachines) for one in changes):
+    if any(isinstance(change, AddMachines) for change in changes):
         core = build(apply(moment.state, changes))
         return starts_by(core.decide(moment.state.at), job_id)
     state = moment.state
@@ -143,14 +143,16 @@ def _tell(core: Core, change: Change, before: State, after: State) -> None:
             else:
                 core.withdraw(change.job_id)
         case Block():
-            core.machine_changed(next(one for one in after.machines if (one.pool, one.name) == (change.pool, change.name)))
+            core.machine_changed(
+                next(machine for machine in after.machines if (machine.pool, machine.name) == (change.pool, change.name))
+            )
         case SetCap():
             core.caps_changed(after.caps)
         case SetLimits():
             core.limits_changed(Shares(after.queues, after.capacities))
         case _:
             raise AssertionError(f"no suggestion has such a change: {change}")
-    assert before.windows == after.windows
+    assert before.bookings == after.bookings
 
 
 # --- Where scenes come from ---------------------------------------------------------------------------------------------
@@ -171,12 +173,14 @@ def _empty(chance: random.Random) -> State:
                 )
             )  # fmt: skip
     capacities = tuple(
-        Capacity(POOLS[pool], f"pool-{pool}", sum((whole_of(one) for one in machines if one.pool == pool), Resources()))
+        Capacity(
+            POOLS[pool], f"pool-{pool}", sum((whole_of(machine) for machine in machines if machine.pool == pool), Resources())
+        )
         for pool in range(pools)
     )
     policy = Policy(
         least_runtime_seconds=chance.choice((0, 300)), in_order=chance.random() < 0.2,
-        patience_seconds=chance.choice((600, 86_400)),
+        starvation_guard_seconds=chance.choice((600, 86_400)),
         backfill_depth=chance.choice((0, 1, 1, 1, 4)), preempts=chance.random() < 0.8, migrations=chance.choice((0, 0, 4)),
         aging_seconds=chance.choice((0, 216, 216)),
     )  # fmt: skip
@@ -184,7 +188,7 @@ def _empty(chance: random.Random) -> State:
     queues = _queues(chance, capacities[0].total.gpu_millis // WHOLE_MILLIS)
     return State(
         0, tuple(Pool(POOLS[pool], f"pool-{pool}", rules) for pool in range(pools)), tuple(machines), queues, capacities,
-        policy=policy, caps=_caps(chance), windows=_windows(chance, queues, capacities),
+        policy=policy, caps=_caps(chance), bookings=_windows(chance, queues, capacities),
     )  # fmt: skip
 
 
@@ -212,16 +216,16 @@ def _queues(chance: random.Random, gpus: int) -> tuple[LimitedQueue, ...]:
     return tuple(found)
 
 
-def _caps(chance: random.Random) -> tuple[UserCap, ...]:
+def _caps(chance: random.Random) -> tuple[CapFacts, ...]:
     """None, or some of: each user's in the team, one user's own line, each user's of the site, all users' of the team."""
     if chance.random() < 0.3:
         return ()
     lines = [
-        UserCap(TEAM, None, gpu_millis=chance.randint(2, 6) * 1000),
-        UserCap(TEAM, USERS[0], jobs=chance.randint(1, 3)),
-        UserCap(SITE, None, containers=chance.randint(3, 8)),
-        UserCap(TEAM, TOGETHER, gpu_millis=chance.randint(4, 10) * 1000),
-        UserCap(SITE, TOGETHER, jobs=chance.randint(4, 8)),
+        CapFacts(TEAM, None, gpu_millis=chance.randint(2, 6) * 1000),
+        CapFacts(TEAM, USERS[0], jobs=chance.randint(1, 3)),
+        CapFacts(SITE, None, containers=chance.randint(3, 8)),
+        CapFacts(TEAM, TOGETHER, gpu_millis=chance.randint(4, 10) * 1000),
+        CapFacts(SITE, TOGETHER, jobs=chance.randint(4, 8)),
     ]
     return tuple(chance.sample(lines, chance.randint(1, 3)))
 
@@ -243,13 +247,13 @@ def _arrivals(chance: random.Random, queues: int, pools: int) -> list[Arrival]:
     return found
 
 
-def _job(chance: random.Random, name: str, queues: int, pools: int, at: int) -> Job:
+def _job(chance: random.Random, name: str, queues: int, pools: int, at: int) -> JobAsk:
     team = chance.random() < 0.6
     array = f"sweep-{chance.randint(1, 2)}" if chance.random() < 0.06 else ""
-    return Job(
+    return JobAsk(
         name, chance.randint(1, queues), _gang(chance), tuple(range(pools)) if chance.random() < 0.3 else (0,), at,
         chance.choice((100, 500, 500, 900)), max_runtime=chance.choice((None, 1800, 7200)),
-        not_before=at + 600 if chance.random() < 0.03 else 0, withheld=Reason("held") if chance.random() < 0.03 else None,
+        not_before=at + 600 if chance.random() < 0.03 else 0, withheld=WaitReason("held") if chance.random() < 0.03 else None,
         array=array, parallel=1 if array else 0, user=chance.choice(USERS), tenants=(TEAM, SITE) if team else (SITE,),
         checkpoint_seconds=chance.choice((0, 600)), evictable=chance.random() < 0.9,
     )  # fmt: skip

@@ -25,6 +25,6 @@ export default defineConfig({
       ]),
     ),
   },
-  // The first test of a file also loads its modules, beside other checks on the same cores.
-  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], testTimeout: 30_000 },
+  // The first test of a file also loads its modules, at the lowest priority beside other checks on the same cores: limits only end what hangs.
+  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], setupFiles: ['src/testing/setup.ts'], testTimeout: 180_000, hookTimeout: 180_000 },
 });

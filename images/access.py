@@ -1,4 +1,4 @@
-"""Who sees which images: tenants their own, everybody those of the operators."""
+"""Who sees which images: tenants their own, all users those of the operators."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any
 
 from django.db.models import Q
 
-from images.models import BuildRequest, Image
+from images.models import BuildRequest, Image, RegistryAccount
 from kernel.actor import Actor
-from tenants.access import role_allows, tenant_rule, tenants_with
+from tenants.identity.access import role_allows, tenant_rule, tenants_with
 from webapi.access import register
 
 
-def register_policy() -> None:
+def register_rules() -> None:
     """Register the rules of this app's models. Called once, from `AppConfig.ready`."""
     register(Image, sees=_sees, allows=_allows)
     tenant_rule(BuildRequest, noun="image")
+    tenant_rule(RegistryAccount, noun="registry")
 
 
 def _sees(actor: Actor) -> Q | None:

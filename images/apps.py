@@ -9,9 +9,9 @@ class ImagesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from images.access import register_policy
+        from images import wiring  # Models are loaded only now.
 
-        register_policy()
+        wiring.register()
         post_migrate.connect(_fill_catalogue, sender=self)
 
 

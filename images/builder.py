@@ -1,37 +1,49 @@
-"""Says how a Python environment is built: as the plan of a job that runs under its tenant's own isolation.
+"""Says how an image is built: as the plan of a job that runs under its tenant's own isolation.
 
 Nothing is built here. The plan is a pure function of what is asked for; what this host offers (an interpreter that every
-tenant may run, pip, the operators' package index) is found once and passed in. The environment is made at its final place,
-because environments are not relocatable, and is sealed there when its job has succeeded.
+tenant may run, pip, the operators' package index) is found once and passed in. A Python environment is made at its final
+place, because environments are not relocatable, and is sealed there when its job has succeeded. A container image is built by one
+task and carried from and to registries by another: what the tenant's text starts never sees the tenant's account.
 """
 
 from __future__ import annotations
 
+import base64
 import configparser
 import functools
 import gzip
 import hashlib
 import importlib.util
 import io
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clusters.engines.interface import CodeRef, FileOf, Text
+from clusters.registries.references import Reference
+from clusters.registries.rules import Account
+from images.containerfile import Containerfile, local_name
 
 SCRIPT = Path(__file__).with_name("build_python.sh")
+CONTAINER_SCRIPT = Path(__file__).with_name("build_container.sh")
+TRANSFER_SCRIPT = Path(__file__).with_name("transfer_container.sh")
+BUILD_ROLE, TRANSFER_ROLE = "build", "transfer"  # Of the build of a container image; an environment has one role of any name.
 MANIFEST = "berth-image.json"
+REASON = "error.txt"  # What a build of a container image says of its failure, beside the manifest.
 PIP_FOLDER = "pip-bundle"  # Where the script looks for pip, below its working directory.
 BUILD_SECONDS_MAX = 2 * 3600
 
 # What operators may have set for pip on this server, and builds need as well. A password in an index address can be read
-# by whoever builds: docs/images.md says so.
+# by the user who builds: docs/images.md says so.
 SETTINGS = (
     "PIP_INDEX_URL",
     "PIP_EXTRA_INDEX_URL",
@@ -67,17 +79,47 @@ class HostPython:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildTask:
+    """What one role of a build runs. `builds_image`: it needs a user namespace of its own, in which it mounts."""
+
+    argv: tuple[Text, ...]
+    env: Mapping[str, Text] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    builds_image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """One task that builds, as an engine takes it. It runs in the directory into which `code` is unpacked, else an empty one."""
+    """A build as an engine takes it. Its tasks run in the directory into which `code` is unpacked, else an empty one."""
 
     request_id: uuid.UUID
-    location: str  # The directory that the task fills; it must see it, writable, under this very path.
-    argv: tuple[Text, ...]
-    env: Mapping[str, Text]
+    location: str  # The directory that the tasks fill; they must see it, writable, under this very path.
+    main: BuildTask  # Of every role that is not among `others`.
     files: Mapping[str, Text]
+    others: Mapping[str, BuildTask] = field(default_factory=dict)
     code: CodeRef | None = None  # The pip to use, unpacked into the working directory.
     network: bool = True
     max_runtime_seconds: int = BUILD_SECONDS_MAX
+
+    def task_of(self, role: str) -> BuildTask:
+        """What a role runs."""
+        return self.others.get(role, self.main)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerBuild:
+    """What a container image is built from and pushed as. `requirements` empty: the context is all that there is.
+
+    `accounts` are the tenant's, by registry; `plain_hosts` are spoken to without TLS; `authority` is the text of certificates to
+    trust besides those of the system, "" for none.
+    """
+
+    containerfile: Containerfile
+    target: Reference
+    requirements: str = ""
+    accounts: Mapping[str, Account] = field(default_factory=dict, repr=False)
+    plain_hosts: frozenset[str] = frozenset()
+    authority: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +136,52 @@ def plan_build(requirements: str, *, request_id: uuid.UUID, location: str, offer
     return BuildPlan(
         request_id=request_id,
         location=location,
-        argv=(("/bin/sh",), (FileOf("build.sh"),), (location,), (offer.python.path,), (FileOf("requirements.txt"),)),
-        env={
-            **{name: (value,) for name, value in offer.settings.items()},
-            "PYTHONUNBUFFERED": ("1",),
-            "PIP_NO_COLOR": ("1",),
-        },
+        main=BuildTask(
+            argv=(("/bin/sh",), (FileOf("build.sh"),), (location,), (offer.python.path,), (FileOf("requirements.txt"),)),
+            env={
+                **{name: (value,) for name, value in offer.settings.items()},
+                "PYTHONUNBUFFERED": ("1",),
+                "PIP_NO_COLOR": ("1",),
+            },
+        ),
         files={"build.sh": (SCRIPT.read_text(),), "requirements.txt": (requirements,)},
         code=offer.pip,
+    )
+
+
+def plan_container(build: ContainerBuild, *, request_id: uuid.UUID, location: str, settings: Mapping[str, str]) -> BuildPlan:
+    """The job that builds a container image and pushes it. `settings` are the operators' for pip, by `pip_settings`."""
+    files: dict[str, Text] = {
+        "build.sh": (CONTAINER_SCRIPT.read_text(),),
+        "transfer.sh": (TRANSFER_SCRIPT.read_text(),),
+        "Containerfile": (build.containerfile.text,),
+        "bases.txt": (_base_lines(build.containerfile.bases),),
+        "registries.conf": (_registries_conf(build.plain_hosts),),
+        "pip.conf": (_pip_conf(settings),),
+    }
+    building: list[Text] = [("/bin/sh",), (FileOf("build.sh"),), (location,), (FileOf("Containerfile"),), (FileOf("bases.txt"),)]
+    building.append((FileOf("pip.conf"),))
+    if _APT.search(build.containerfile.text):  # It changes its user to one that the build does not have.
+        files["apt.conf"] = ('APT::Sandbox::User "root";\n',)
+        building.append((FileOf("apt.conf"),))
+    else:
+        building.append(("-",))
+    if build.requirements:
+        files["requirements.txt"] = (build.requirements,)
+        building.append((FileOf("requirements.txt"),))
+    carrying: list[Text] = [("/bin/sh",), (FileOf("transfer.sh"),), (location,), (str(build.target),), (FileOf("bases.txt"),)]
+    carrying.append((FileOf("registries.conf"),))
+    if build.authority:
+        files["registries.crt"] = (build.authority,)
+        carrying.append((FileOf("registries.crt"),))
+    proxies = {name: (value,) for name, value in settings.items() if name.lower().endswith("_proxy")}
+    secret = {"BERTH_BUILD_ACCOUNT": _auth_document(build.accounts)} if build.accounts else {}
+    return BuildPlan(
+        request_id=request_id,
+        location=location,
+        main=BuildTask(tuple(building), proxies, builds_image=True),
+        files=files,
+        others={TRANSFER_ROLE: BuildTask(tuple(carrying), proxies, secret)},
     )
 
 
@@ -109,6 +189,11 @@ def host_offer(tools: Path, environment: Mapping[str, str] | None = None) -> Hos
     """What this host gives to builds now. `tools` is a directory of ours in which pip is kept packed."""
     given = os.environ if environment is None else environment
     return HostOffer(find_python(), pack_pip(tools), pip_settings(given))
+
+
+def missing_packages() -> tuple[str, ...]:
+    """Debian packages that this host lacks to build container images."""
+    return tuple(package for package, program in _FOR_CONTAINERS.items() if shutil.which(program) is None)
 
 
 @functools.cache
@@ -156,6 +241,46 @@ def pack_pip(tools: Path) -> CodeRef | None:
         part.chmod(0o444)
         part.replace(place)
     return CodeRef(digest=digest, location=str(place))
+
+
+_FOR_CONTAINERS = {"buildah": "buildah", "skopeo": "skopeo", "bubblewrap": "bwrap"}
+_APT = re.compile(r"\bapt(?:-get)?\b")
+_PIP_OPTIONS = ("INDEX_URL", "EXTRA_INDEX_URL", "TRUSTED_HOST", "PROXY", "TIMEOUT", "DEFAULT_TIMEOUT", "RETRIES")
+
+
+def _base_lines(bases: Iterable[Reference]) -> str:
+    """Number, what to fetch, name in the build. The tools take no reference with both a tag and a digest."""
+    lines = []
+    for number, base in enumerate(bases):
+        wanted = f"{base.host}/{base.repository}@{base.digest}" if base.digest else str(base)
+        lines.append(f"{number}\t{wanted}\t{local_name(base)}\n")
+    return "".join(lines)
+
+
+def _registries_conf(plain_hosts: frozenset[str]) -> str:
+    """As containers-registries.conf(5) has it: short names mean what they mean in a job, and nothing is asked for them."""
+    parts = ['unqualified-search-registries = ["docker.io"]\n']
+    parts += [f"[[registry]]\nlocation = {json.dumps(host)}\ninsecure = true\n" for host in sorted(plain_hosts)]
+    return "".join(parts)
+
+
+def _pip_conf(settings: Mapping[str, str]) -> str:
+    """What of the settings has a meaning in a container: addresses, not files of this host."""
+    lines = ["[global]\n"]
+    for option in _PIP_OPTIONS:
+        value = settings.get(f"PIP_{option}", "")
+        if value:
+            lines.append(f"{option.lower().replace('_', '-')} = {' '.join(value.split())}\n")
+    return "".join(lines)
+
+
+def _auth_document(accounts: Mapping[str, Account]) -> str:
+    """As containers-auth.json(5) has it."""
+    auths = {
+        host: {"auth": base64.b64encode(f"{account.username}:{account.password}".encode()).decode()}
+        for host, account in sorted(accounts.items())
+    }
+    return json.dumps({"auths": auths})
 
 
 @functools.cache

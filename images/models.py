@@ -14,11 +14,11 @@ REFERENCE_LENGTH = 500
 class ImageKind(models.TextChoices):
     HOST = "host"  # The host's own programs.
     PYTHON = "python"  # A Python environment built from requirements.
-    REGISTRY = "registry"  # A container image, for engines that pull.
+    REGISTRY = "registry"  # A container image, for engines that pull: one that is there, or one that is built and pushed.
 
 
 class Image(models.Model):
-    """Software to run in, under a name of its tenant. Without a tenant it belongs to the operators and everybody may use it."""
+    """Software to run in, under a name of its tenant. Without a tenant it belongs to the operators and all users may use it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey("tenants.Tenant", null=True, on_delete=models.PROTECT, related_name="+")
@@ -28,6 +28,9 @@ class Image(models.Model):
     state = models.CharField(max_length=20)
     digest = models.CharField(max_length=80, blank=True, default="")
     requirements = models.TextField(blank=True, default="")
+    containerfile = models.TextField(blank=True, default="", db_default="")
+    base = models.CharField(max_length=REFERENCE_LENGTH, blank=True, default="", db_default="")
+    context_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
     reference = models.CharField(max_length=REFERENCE_LENGTH, blank=True, default="")
     python = models.CharField(max_length=40, blank=True, default="")
     location = models.CharField(max_length=500, blank=True, default="")
@@ -59,6 +62,11 @@ class Image(models.Model):
 
     def __str__(self) -> str:
         return f"image {self.name} ({self.id})"
+
+    @property
+    def is_built_container(self) -> bool:
+        """Whether it is a container image that a job builds and pushes to `reference`."""
+        return self.kind == ImageKind.REGISTRY and bool(self.containerfile or self.base)
 
 
 class BuildRequest(models.Model):
@@ -93,3 +101,21 @@ class BuildRequest(models.Model):
 
     def __str__(self) -> str:
         return f"build {self.id} of {self.digest[:19]}"
+
+
+class RegistryAccount(models.Model):
+    """Whom a registry takes a tenant for when its images are pulled. The password can be written and used, never read back."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="+")
+    host = models.CharField(max_length=255)
+    username = models.CharField(max_length=255)
+    ciphertext = models.TextField()
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "host"], name="registry_account_once")]
+
+    def __str__(self) -> str:
+        return f"account at {self.host} of tenant {self.tenant_id}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from kernel.errors import FieldError
+from kernel.words import Text
 
 REQUIREMENTS_BYTES = 64 * 1024  # A frozen environment of a thousand packages with hashes fits.
 REQUIREMENTS_LINES = 5_000
@@ -58,10 +59,24 @@ class Requirements:
 def parse(text: str, *, path: str = "/requirements") -> tuple[Requirements | None, tuple[FieldError, ...]]:
     """The requirements, or everything that is wrong with them; line numbers count from 1."""
     if len(text.encode(errors="surrogatepass")) > REQUIREMENTS_BYTES:
-        message = f"The requirements are longer than {REQUIREMENTS_BYTES // 1024} KiB."
-        return None, (FieldError(path, "too_long", message, "Split the environment, or drop what is not needed."),)
+        message = Text(
+            f"The requirements are longer than {REQUIREMENTS_BYTES // 1024} KiB.",
+            f"requirements 超过 {REQUIREMENTS_BYTES // 1024} KiB。",
+        )
+        return None, (
+            FieldError(
+                path,
+                "too_long",
+                message,
+                Text("Split the environment, or drop what is not needed.", "请拆分环境，或去掉不需要的内容。"),
+            ),
+        )
     if text.count("\n") > REQUIREMENTS_LINES:
-        return None, (FieldError(path, "too_long", f"There are more than {REQUIREMENTS_LINES:,} lines."),)
+        return None, (
+            FieldError(
+                path, "too_long", Text(f"There are more than {REQUIREMENTS_LINES:,} lines.", f"超过 {REQUIREMENTS_LINES:,} 行。")
+            ),
+        )
     errors: list[FieldError] = []
     kept: set[str] = set()
     for number, line in _logical_lines(text):
@@ -69,11 +84,23 @@ def parse(text: str, *, path: str = "/requirements") -> tuple[Requirements | Non
         if problem is None:
             kept.add(re.sub(r"\s+", " ", line))
         else:
-            message, hint = problem
-            errors.append(FieldError(f"{path}/{number}", "bad_requirement", f"Line {number}: {message}", hint))
+            reason, hint = problem
+            errors.append(
+                FieldError(
+                    f"{path}/{number}",
+                    "bad_requirement",
+                    Text(f"Line {number}: {reason.en}", f"第 {number} 行：{reason.zh}"),
+                    hint,
+                )
+            )
     if not errors and not any(not line.startswith("-") for line in kept):
         errors.append(
-            FieldError(path, "required", "There is no requirement in it.", "Write one package name a line, such as `numpy`.")
+            FieldError(
+                path,
+                "required",
+                Text("There is no requirement in it.", "其中没有任何依赖。"),
+                Text("Write one package name a line, such as `numpy`.", "请每行写一个包名，如 `numpy`。"),
+            )
         )
     if errors:
         return None, tuple(errors)
@@ -98,20 +125,32 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, pending.strip()
 
 
-def _problem(line: str) -> tuple[str, str] | None:
+Refusal = tuple[Text[str], Text[str]]  # Why, and what to do instead.
+
+
+def _problem(line: str) -> Refusal | None:
     """Why a line is refused, in words, with what to do instead; None if it may stay."""
     if "${" in line:
-        return "variables are not filled in here.", "Write the value itself; secrets do not belong into requirements."
+        return Text("variables are not filled in here.", "此处不会代入变量。"), Text(
+            "Write the value itself; secrets do not belong into requirements.", "请直接写出值；密钥不应写在依赖中。"
+        )
     if any(ord(character) < 32 and character != "\t" for character in line):
-        return "it holds a control character.", "Save the file as plain text."
+        return Text("it holds a control character.", "含有控制字符。"), Text(
+            "Save the file as plain text.", "请将文件保存为纯文本。"
+        )
     if line.startswith("-"):
         return _option_problem(line)
     bare = _HASH.sub("", line).strip()
     if " -" in f" {bare}" and re.search(r"(^|\s)--?[A-Za-z]", bare):
-        return "options after a requirement are refused, except `--hash=sha256:...`.", "Leave the option out."
+        return Text(
+            "options after a requirement are refused, except `--hash=sha256:...`.",
+            "依赖之后不接受选项，`--hash=sha256:...` 除外。",
+        ), Text("Leave the option out.", "请去掉该选项。")
     body, _, marker = _split_marker(bare)
     if marker and not _is_marker(marker):
-        return "the part after `;` is no environment marker.", "For example: numpy; python_version >= '3.11'"
+        return Text("the part after `;` is no environment marker.", "`;` 之后不是环境标记。"), Text(
+            "For example: numpy; python_version >= '3.11'", "例如：numpy; python_version >= '3.11'"
+        )
     by_url = _BY_URL.fullmatch(body)
     if by_url:
         return _url_problem(by_url["url"])
@@ -119,10 +158,12 @@ def _problem(line: str) -> tuple[str, str] | None:
         return None
     if "/" in body or body.startswith(".") or re.match(r"[a-z+]+:", body):
         return (
-            "files, folders and repositories of the server cannot be installed.",
-            "Use a package name, or `name @ https://...`.",
+            Text("files, folders and repositories of the server cannot be installed.", "不能安装服务器上的文件、目录和仓库。"),
+            Text("Use a package name, or `name @ https://...`.", "请使用包名，或 `name @ https://...`。"),
         )
-    return f"{body[:60]!r} is no requirement.", "For example: numpy>=2,<3"
+    return Text(f"{body[:60]!r} is no requirement.", f"{body[:60]!r} 不是依赖。"), Text(
+        "For example: numpy>=2,<3", "例如：numpy>=2,<3"
+    )
 
 
 def _is_marker(text: str) -> bool:
@@ -146,7 +187,13 @@ def _split_marker(text: str) -> tuple[str, str, str]:
     return body.strip(), separator, marker.strip()
 
 
-def _option_problem(line: str) -> tuple[str, str] | None:
+_KNOWN_OPTIONS = Text(
+    f"These options are taken: {', '.join(sorted(_FLAGS | _FORMAT_OPTIONS))}.",
+    f"可用的选项：{', '.join(sorted(_FLAGS | _FORMAT_OPTIONS))}。",
+)
+
+
+def _option_problem(line: str) -> Refusal | None:
     option, _, value = line.replace("=", " ", 1).partition(" ")
     value = value.strip()
     if option in _FLAGS and not value:
@@ -154,25 +201,36 @@ def _option_problem(line: str) -> tuple[str, str] | None:
     if option in _FORMAT_OPTIONS and re.fullmatch(rf":all:|:none:|{_NAME}(?:\s*,\s*{_NAME})*", value):
         return None
     if option in {"-i", "--index-url", "--extra-index-url", "--find-links", "-f", "--trusted-host", "--no-index"}:
-        return f"`{option}` is refused.", "Packages come from the index that the operators of this installation set."
+        return Text(f"`{option}` is refused.", f"不接受 `{option}`。"), Text(
+            "Packages come from the index that the operators of this installation set.", "软件包来自本系统运维人员设置的索引。"
+        )
     if option in {"-e", "--editable"}:
-        return f"`{option}` is refused.", "Send your own code with the job (`code:`), and only its dependencies here."
+        return Text(f"`{option}` is refused.", f"不接受 `{option}`。"), Text(
+            "Send your own code with the job (`code:`), and only its dependencies here.",
+            "自己的代码请随作业发送（`code:`），此处只写其依赖。",
+        )
     if option in {"-r", "--requirement", "-c", "--constraint"}:
-        return f"`{option}` is refused: there is no other file beside this one.", "Copy its lines into this file."
-    return f"`{option[:40]}` is refused.", f"These options are taken: {', '.join(sorted(_FLAGS | _FORMAT_OPTIONS))}."
+        return Text(
+            f"`{option}` is refused: there is no other file beside this one.", f"不接受 `{option}`：旁边没有其他文件。"
+        ), Text("Copy its lines into this file.", "请将其内容复制到此文件。")
+    return Text(f"`{option[:40]}` is refused.", f"不接受 `{option[:40]}`。"), _KNOWN_OPTIONS
 
 
-def _url_problem(url: str) -> tuple[str, str] | None:
+def _url_problem(url: str) -> Refusal | None:
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        return "its address cannot be read.", "For example: name @ https://host/name-1.0-py3-none-any.whl"
+        return Text("its address cannot be read.", "其地址无法解析。"), Text(
+            "For example: name @ https://host/name-1.0-py3-none-any.whl", "例如：name @ https://host/name-1.0-py3-none-any.whl"
+        )
     if parts.scheme != "https" or not host:
-        return "only https:// addresses are taken.", "For example: name @ https://host/name-1.0-py3-none-any.whl"
+        return Text("only https:// addresses are taken.", "只接受 https:// 地址。"), Text(
+            "For example: name @ https://host/name-1.0-py3-none-any.whl", "例如：name @ https://host/name-1.0-py3-none-any.whl"
+        )
     if parts.username is not None or parts.password is not None:
         return (
-            "an address with a password in it would be stored readably.",
-            "Ask an operator to set up the package index.",
+            Text("an address with a password in it would be stored readably.", "含有密码的地址会以明文保存。"),
+            Text("Ask an operator to set up the package index.", "请运维人员设置软件包索引。"),
         )
     return None

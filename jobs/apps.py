@@ -6,6 +6,6 @@ class JobsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from jobs.wiring import register  # Models are loaded only now.
+        from jobs import wiring  # Models are loaded only now.
 
-        register()
+        wiring.register()

@@ -30,14 +30,15 @@ class DecisionRecord(models.Model):
         return f"{self.kind} of job {self.job_id}"
 
 
-class StartPromise(models.Model):
-    """When a waiting job was expected to start, the first time that anybody looked; and when it did. One per job.
+class StartPrediction(models.Model):
+    """When a waiting job was expected to start, the first time that it was predicted; and when it did. One per job.
 
     What it was first told is kept and judged. `now_` is what every page tells: as it was looked ahead last, at `looked_at`.
+    Table and index keep an older name, promises, so that the release before works on them.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startpromise")
+    job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startprediction")
     tenant_id = models.UUIDField()
     made_at = models.DateTimeField()
     p50_at = models.DateTimeField(null=True)  # None: it could not be told.
@@ -53,10 +54,11 @@ class StartPromise(models.Model):
     looked_at = models.DateTimeField(null=True)  # None: an earlier release wrote it, and only the first is known.
 
     class Meta:
+        db_table = "jobs_startpromise"
         indexes = [models.Index(fields=["made_at"], name="promise_made")]
 
     def __str__(self) -> str:
-        return f"promise to job {self.job_id}"
+        return f"predicted start of job {self.job_id}"
 
 
 class SchedulerMemory(models.Model):

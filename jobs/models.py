@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from jobs.decision_models import DecisionRecord as DecisionRecord
 from jobs.decision_models import SchedulerMemory as SchedulerMemory
-from jobs.decision_models import StartPromise as StartPromise
+from jobs.decision_models import StartPrediction as StartPrediction
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.order_models import PriorityRequest as PriorityRequest
 from jobs.template_models import TEMPLATE_NAME_LENGTH as TEMPLATE_NAME_LENGTH
@@ -38,7 +38,7 @@ class StoredSpec(models.Model):
 class Job(models.Model):
     """What a user asked for. `state` is observed, `desired` is wanted; only `jobs/services/transition.py` writes `state`.
 
-    Every index is paid for by each child of an array of 100,000: foreign keys that nobody looks things up by have none.
+    Every index is paid for by each child of an array of 100,000: foreign keys that no query looks up by have none.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -76,7 +76,7 @@ class Job(models.Model):
     memory_bytes = models.BigIntegerField(default=0)
     gpu_millis = models.BigIntegerField(default=0)
     max_runtime_seconds = models.BigIntegerField(null=True)
-    # By which the scheduler plans; nobody is held to them. `jobs/loading/predictions.py` writes both once per job.
+    # By which the scheduler plans; no job is held to them. `jobs/loading/predictions.py` writes both once per job.
     predicted_seconds = models.BigIntegerField(null=True)  # It typically runs for so long. None: nothing is known of its kind.
     cautious_seconds = models.BigIntegerField(null=True)  # At most, by nine in ten of its kind; until then its queue's.
 

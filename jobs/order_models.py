@@ -11,9 +11,9 @@ from kernel.priorities import PRIORITY_MAX
 
 
 class PriorityRequest(models.Model):
-    """Asks for a priority above somebody's grant: for one job, or, without a job, for all that `user` submits in a window.
+    """Asks for a priority above a user's grant: for one job, or, without a job, for all that `user` submits in a window.
 
-    `user` is who gains: the owner of the job, or the person. `expires_at`: when it is over by itself if nobody has decided.
+    `user` is who gains: the owner of the job, or the person. `expires_at`: when it is over by itself if undecided.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -9,27 +9,29 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from clusters.selectors import pools_and_nodes
+from clusters.selectors import awaited_clusters, pools_and_nodes
 from clusters.telemetry import bounded
 from clusters.telemetry.prometheus import TENANTS_MAX
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, AttemptState
 from jobs.models import Attempt, Job
+from jobs.reconcile.missed_wakeups import missed_wakeups
 from reconciling import fencing
+from tenants.billing.usage import gpu_seconds_by_tenant
 from tenants.selectors import queue_tree, tenant_facts
-from tenants.usage import gpu_seconds_by_tenant
 
 BUCKETS_SECONDS = (1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
 WAIT_WINDOW = timedelta(hours=24)  # Jobs that started within it; a histogram over all history would cost all history.
 
 
 def job_metrics(now: datetime) -> Iterable[Metric]:
-    """Families of one round: eight queries, whatever the number of jobs."""
+    """Families of one round: ten queries, whatever the number of jobs."""
     yield _jobs()
     yield _waits(now)
     yield _runs(now)
     yield _lag(now)
     yield _tasks()
     yield _stale()
+    yield _missed_wakeups()
     yield from _tenants(now)
 
 
@@ -47,7 +49,7 @@ def _jobs() -> Metric:
 
 
 def _waits(now: datetime) -> Metric:
-    window = now - WAIT_WINDOW  # Whoever started in it is alive, or ended in it: found by an index either way.
+    window = now - WAIT_WINDOW  # A job that started in it is alive, or ended in it: found by an index either way.
     lives_or_ended = Q(state__in=JOB_LIFECYCLE.live_states) | Q(ended_at__gte=window)
     started = Job.objects.filter(lives_or_ended, started_at__gte=window).values_list("submitted_at", "started_at")[:100_000]
     waits = [(began - submitted).total_seconds() for submitted, began in started if began is not None]
@@ -71,9 +73,10 @@ def _buckets(values: list[float]) -> list[tuple[str, float]]:
 
 
 def _lag(now: datetime) -> Metric:
-    """How long the oldest due attempt has been waiting for a reconciler."""
+    """How long the oldest due attempt has been waiting for a reconciler. What clusters that are lost or removed still have is
+    waited for by none."""
     oldest = (
-        Attempt.objects.filter(forgotten=False, due_at__lte=now)
+        Attempt.objects.filter(forgotten=False, due_at__lte=now, cluster_id__in=awaited_clusters())
         .exclude(state__in=[AttemptState.STARTING, AttemptState.RUNNING])
         .aggregate(oldest=Min("due_at"))["oldest"]
     )
@@ -102,6 +105,14 @@ def _stale() -> Metric:
     for work, rows in fencing.dropped().items():
         family.add_metric([work], rows)
     return family
+
+
+def _missed_wakeups() -> Metric:
+    return CounterMetricFamily(
+        "berth_scheduler_missed_wakeups",
+        "Jobs that started only because the scheduler's state was built anew; each is a fault of its wake-ups.",
+        value=missed_wakeups(),
+    )
 
 
 def _tenants(now: datetime) -> Iterable[Metric]:

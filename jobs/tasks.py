@@ -1,7 +1,12 @@
-"""Celery's doorways: ids in, one call, out. Each works on due rows by itself, so a lost or doubled message changes nothing."""
+"""Celery's doorways: ids in, one call, out. Each works on due rows by itself, so a lost or doubled message changes nothing.
+
+What asks the engine of a cluster is done in that cluster's lane (`reconciling.lanes`): the threads of the worker hand it over and
+wait for no engine.
+"""
 
 from __future__ import annotations
 
+import functools
 import threading
 import uuid
 from collections.abc import Callable
@@ -13,18 +18,19 @@ from jobs.reconcile import builds, checkpoints, finish, launch, learning, poll, 
 from jobs.services import counts, gpu_faults, maintenance
 from kernel.clock import database_now
 from kernel.config import current
-from reconciling import leases
+from reconciling import lanes, leases
 
 _looking = threading.Lock()
 _asked = threading.Event()
 
 
-def _for_each(cluster_id: str | None, work: Callable[[uuid.UUID], object]) -> None:
-    """Do the work for one cluster, or for all: one that fails does not keep the others waiting. Its failure is raised last."""
+def _for_each(kind: str, cluster_id: str | None, work: Callable[[uuid.UUID], object]) -> None:
+    """Do the work for one cluster, or for all: one that fails does not keep the others waiting. Its failure is raised last, or
+    logged by its lane."""
     failures: list[Exception] = []
     for each in [uuid.UUID(cluster_id)] if cluster_id else list(observed_clusters()):
         try:
-            work(each)
+            lanes.run(str(each), kind, functools.partial(work, each))
         except Exception as error:  # Raised below.
             failures.append(error)
     if failures:
@@ -41,13 +47,13 @@ def _until_done(work: Callable[[uuid.UUID], int], batch: int) -> Callable[[uuid.
 
 @shared_task(name="jobs.launch")
 def launch_task(cluster_id: str | None = None) -> None:
-    _for_each(cluster_id, _until_done(launch.launch, launch.BATCH_ATTEMPTS))
+    _for_each("jobs.launch", cluster_id, _until_done(launch.launch, launch.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.poll")
 def poll_task(cluster_id: str | None = None) -> None:
-    """Look at clusters that no observer looks at: whoever looks holds the cluster's lease."""
-    _for_each(cluster_id, _poll_unwatched)
+    """Look at clusters that no observer looks at: the process that looks holds the cluster's lease."""
+    _for_each("jobs.poll", cluster_id, _poll_unwatched)
 
 
 def _poll_unwatched(cluster_id: uuid.UUID) -> None:
@@ -63,12 +69,12 @@ def _poll_unwatched(cluster_id: uuid.UUID) -> None:
 
 @shared_task(name="jobs.stop")
 def stop_task(cluster_id: str | None = None) -> None:
-    _for_each(cluster_id, _until_done(stopping.stop, stopping.BATCH_ATTEMPTS))
+    _for_each("jobs.stop", cluster_id, _until_done(stopping.stop, stopping.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.finish")
 def finish_task(cluster_id: str | None = None) -> None:
-    _for_each(cluster_id, _until_done(finish.finish, finish.BATCH_ATTEMPTS))
+    _for_each("jobs.finish", cluster_id, _until_done(finish.finish, finish.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.maintenance")

@@ -1,4 +1,4 @@
-"""Templates: jobs with places to fill in, kept for a tenant or for everybody."""
+"""Templates: jobs with places to fill in, kept for a tenant or for all users."""
 
 from __future__ import annotations
 

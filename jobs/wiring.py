@@ -1,147 +1,105 @@
-"""What jobs tell the layers below at start: who sees a job, what it is called, what it holds, where its log comes from."""
+"""What jobs bring to the layers below: errors, features, crash points, notices, duties, and who may see what."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from typing import Any
+from activity.notifications.kinds import register_notice_kinds
+from jobs import notices
+from jobs.access import register_rules
+from jobs.hooks import register_hooks
+from jobs.lifecycle.wait_page import wait_reasons_page
+from kernel.crashpoints import register_crash_points
+from kernel.duties import Duty, register_duties
+from kernel.tenant_rows import TENANT, USER, register_tenant_rows
+from kernel.words import Text
+from webapi.documents import register_pages
+from webapi.features import Feature, register_features
+from webapi.reference import register_errors
 
-from asgiref.sync import sync_to_async
-from django.db.models import Sum
+ERRORS = {
+    "no_checkpoint": "Write `checkpoint: {path: ckpt}` in the job file; the directory is there from the first attempt on.",
+    "not_adoptable": "Read `detail`. Let the attempt end, or stop it; its job is then free to start again.",
+    "exec_disabled": "Ask an operator to set `BERTH_EXEC_ENABLED`; logs and metrics work without it.",
+    "exec_unsupported": "Read the log with `berth logs`. Builds of container images have no terminals.",
+    "exec_not_running": "Wait until the task runs; a terminal ends with its task.",
+    "exec_refused": "Read `detail`. Close a terminal that is open, or try again in a moment.",
+}
 
-from activity import registry
-from clusters.selectors import GpuHolder, NodeKey, register_allocation_source, register_holder_source
-from clusters.telemetry import register_collector_source
-from clusters.telemetry.metrics import task_subject
-from jobs.lifecycle.reasons import explain
-from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
-from jobs.models import Attempt, Job, PriorityRequest, Task, Template
-from jobs.prometheus import job_metrics
-from jobs.selectors.find import fetch_job
-from jobs.selectors.templates import allows_template, sees_template
-from jobs.services.what_if import forecast_limits
-from kernel.actor import Actor
-from kernel.config import current
-from kernel.errors import InvalidInput
-from kernel.limits import NAME_LENGTH, REPLICAS
-from kernel.resources import Resources
-from storage.logs import LogFilter, follow
-from tenants.access import tenant_rule, tenants_with
-from tenants.services import register_forecast
-from tenants.services.ledger import GpuTask, register_gpu_tasks
-from webapi.access import register as register_rule
-from webapi.fields import utc_text
+FEATURES = (
+    Feature("templates", Text("Job templates", "作业模板")),
+    Feature("terminal", Text("Web terminal and exec", "网页终端与 exec")),
+    Feature("notebook", Text("Notebooks", "笔记本")),
+)
 
-_SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
+CRASH_POINTS = {
+    "jobs.submit.before_commit": "The rows are written, the transaction is not committed.",
+    "jobs.submit.after_commit": "The job is stored, the client has no answer yet.",
+    "jobs.priority.before_commit": "A request for a higher priority is made or decided, not committed.",
+    "jobs.move.before_commit": "Jobs have their new places in the queue, not committed.",
+    "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
+    "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",
+    "jobs.evict.before_commit": "Attempts that make way are stopping, not committed.",
+    "jobs.evict.after_commit": "They are stopping for another, and only the database knows for whom.",
+    "jobs.launch.after_claim": "A worker holds the lease of admitted attempts and has done nothing yet.",
+    "jobs.launch.before_ensure": "Workloads of claimed attempts are compiled, the engine was not asked.",
+    "jobs.launch.after_ensure": "The engine has the workload, the database does not know.",
+    "jobs.launch.after_record": "STARTING is stored, the message is not acknowledged.",
+    "jobs.poll.after_observe": "The engine was read, nothing is recorded.",
+    "jobs.poll.before_commit": "Observations are written, not committed.",
+    "jobs.stop.after_claim": "A stop is due and claimed, the engine was not told.",
+    "jobs.stop.after_engine": "The engine was told to stop, the database does not know.",
+    "jobs.finish.after_logs": "All logs and outputs are stored, the attempt is not marked so.",
+    "jobs.finish.after_forget": "The engine forgot the attempt, the database does not know.",
+    "jobs.build.after_job": "The job of a build request exists, the request does not know it.",
+    "jobs.checkpoint.after_claim": "Directories that jobs keep are due and claimed, nothing was looked at.",
+    "jobs.checkpoint.before_commit": "A directory was looked through, its job does not know and waits.",
+}
+
+NOTICE_KINDS = (
+    notices.RUNNING,
+    notices.SUCCEEDED,
+    notices.FAILED,
+    notices.STOPPED,
+    notices.RETRIED,
+    notices.PRIORITY,
+    notices.LIMIT,
+)
+
+MAINTENANCE_LOOK_SECONDS = 10.0  # Windows are hours; ten seconds late is on time.
+LEARN_SECONDS = 600.0  # As often as what pools usually get is counted; a choice takes seconds of a core.
+RECOUNT_SECONDS = 3_600.0  # Reads every job, a second for a million; kept numbers go wrong by mistakes alone.
+DUTIES = (
+    Duty("jobs.launch", lambda config: config.poll_seconds * 2, hint="launch", by_cluster=True),
+    Duty("jobs.poll", lambda config: config.poll_seconds, by_cluster=True),
+    Duty("jobs.stop", lambda config: config.poll_seconds * 2, hint="stop", by_cluster=True),
+    Duty("jobs.finish", lambda config: config.poll_seconds * 2, hint="finish", by_cluster=True),
+    Duty("jobs.checkpoints", lambda config: config.poll_seconds * 2, hint="checkpoints"),
+    Duty("jobs.builds", lambda config: config.poll_seconds * 5, hint="builds"),
+    Duty("jobs.maintenance", lambda _: MAINTENANCE_LOOK_SECONDS),
+    Duty("jobs.learn", lambda _: LEARN_SECONDS),
+    Duty("jobs.recount", lambda _: RECOUNT_SECONDS),
+)
+PAGES = {"wait-reasons.md": wait_reasons_page}
+
+TENANT_ROWS = {
+    "jobs.DecisionRecord": (TENANT,),
+    "jobs.StartPrediction": (TENANT,),
+    "jobs.PriorityRequest": (TENANT, USER),
+    "jobs.Template": (TENANT,),
+    "jobs.StoredSpec": (TENANT,),
+    "jobs.Job": (TENANT, USER),
+    "jobs.Attempt": (TENANT,),
+    "jobs.Task": (TENANT,),
+}
 
 
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
-    tenant_rule(Job, owner="user_id")
-    tenant_rule(PriorityRequest, owner="created_by_id", noun="priority_request")
-    register_rule(Template, sees=sees_template, allows=allows_template)
-    registry.register_job_directory(_notices)
-    registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
-    registry.register_log_source(_log_messages)
-    register_collector_source("jobs", job_metrics)
-    register_forecast(forecast_limits)
-    register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
-    register_holder_source(_gpu_holders)
-    register_gpu_tasks(_gpu_tasks)
-
-
-def _gpu_tasks(attempt_ids: Collection[uuid.UUID]) -> list[GpuTask]:
-    """Not those with simulated GPUs: what is drawn for these is no hour in which a GPU worked."""
-    rows = Task.objects.filter(attempt_id__in=list(attempt_ids), gpu_millis__gt=0, attempt__gpus_simulated=False).order_by()
-    return [
-        GpuTask(attempt_id, task_subject(attempt_id, role, index), gpu_millis)
-        for attempt_id, role, index, gpu_millis in rows.values_list("attempt_id", "role", "index", "gpu_millis")
-    ]
-
-
-def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobNotice]:
-    rows = Job.objects.filter(id__in=job_ids).select_related("tenant")
-    notices = {}
-    for job in rows:
-        words = explain(job.reason_code, job.reason_detail) if job.reason_code else None
-        notices[job.id] = registry.JobNotice(
-            job_id=job.id,
-            name=job.name,
-            user_id=job.user_id,
-            tenant_name=job.tenant.name,
-            state=job.state,
-            reason=words.text if words else "",
-            hint=words.hint if words else "",
-            command=f"berth logs {job.id}",
-            url=f"{current().url}/jobs/{job.id}",
-            is_array_child=job.parent_id is not None,
-        )
-    return notices
-
-
-async def _log_messages(actor: Actor, request: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
-    """A followed log for a socket: checks the actor's right, then gives pages until the log is complete."""
-    wanted, number = _log_request(request)
-    job = await sync_to_async(fetch_job)(actor, str(request.get("job", "")), "job.logs")
-    attempts = Attempt.objects.filter(job_id=job.id).order_by("-number")
-    if number is not None:
-        attempts = attempts.filter(number=number)
-    attempt = await attempts.afirst()
-    if attempt is None:
-        yield {"items": [], "cursor": "0-0", "complete": False, "attempt": 0}
-        return
-    cursor = request.get("cursor")
-    async for answer in follow(attempt.id, cursor=cursor if isinstance(cursor, str) else None, wanted=wanted):
-        yield {
-            "items": [{**item.as_dict(), "at": utc_text(item.at)} for item in answer.items],
-            "cursor": answer.cursor,
-            "complete": answer.complete,
-            "attempt": attempt.number,
-        }
-
-
-def _log_request(request: Mapping[str, Any]) -> tuple[LogFilter, int | None]:
-    """Read the filter and the attempt's number; None is the newest attempt. Raises InvalidInput."""
-    role, index, stream, number = (request.get(name) for name in ("role", "index", "stream", "attempt"))
-    texts = all(item is None or (isinstance(item, str) and len(item) <= NAME_LENGTH) for item in (role, stream))
-    numbers = all(item is None or (type(item) is int and 0 <= item < REPLICAS) for item in (index, number))
-    if not texts or not numbers:
-        raise InvalidInput("`role` and `stream` are texts, `index` and `attempt` are whole numbers; each may be left out.")
-    return LogFilter(role=role, index=index, stream=stream), number
-
-
-def _held_in_pools(pool_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:
-    rows = _live_tasks().filter(attempt__pool_id__in=pool_ids).values_list("attempt__pool_id").annotate(**_SUMS).order_by()
-    return {pool_id: Resources(cpu, memory, gpu) for pool_id, cpu, memory, gpu in rows}
-
-
-def _held_on_nodes(nodes: Sequence[NodeKey]) -> dict[NodeKey, Resources]:
-    wanted = set(nodes)
-    rows = (
-        _live_tasks()
-        .filter(node_name__in={name for _, name in wanted})
-        .values_list("attempt__cluster_id", "node_name")
-        .annotate(**_SUMS)
-        .order_by()
-    )
-    return {(cluster_id, name): Resources(*held) for cluster_id, name, *held in rows if (cluster_id, name) in wanted}
-
-
-def _gpu_holders(actor: Actor, nodes: Sequence[NodeKey]) -> dict[NodeKey, list[GpuHolder]]:
-    """One query. Whose they are, in tenants in which the actor may see jobs; jobs of one's own are in one's own tenants."""
-    wanted, seen = set(nodes), tenants_with(actor, "job.read")
-    columns = (
-        "attempt__cluster_id", "node_name", "gpus", "gpu_millis", "tenant_id", "job_id", "attempt__job__name",
-        "attempt__job__tenant__name", "attempt__job__user__name",
-    )  # fmt: skip
-    rows = _live_tasks().filter(node_name__in={name for _, name in wanted}, gpu_millis__gt=0).order_by("id")
-    held: dict[NodeKey, list[GpuHolder]] = {}
-    for cluster_id, node, gpus, millis, tenant_id, job_id, name, tenant, user in rows.values_list(*columns):
-        if (cluster_id, node) in wanted:
-            whose = (job_id, name, tenant, user) if seen is None or tenant_id in seen else ()
-            held.setdefault((cluster_id, node), []).append(GpuHolder(tuple(gpus), millis, *whose))
-    return held
-
-
-def _live_tasks() -> Any:
-    return Task.objects.filter(attempt__state__in=ATTEMPT_LIFECYCLE.live_states)
+    register_errors(ERRORS)
+    register_features(FEATURES)
+    register_crash_points(CRASH_POINTS)
+    register_notice_kinds(NOTICE_KINDS)
+    register_duties(DUTIES)
+    register_pages(PAGES)
+    register_tenant_rows(TENANT_ROWS)
+    register_rules()
+    register_hooks()

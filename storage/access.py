@@ -9,13 +9,13 @@ from django.db.models import Q
 from kernel.actor import Actor
 from storage.models import Artifact, Checkpoint, CodeSnapshot, Upload, Volume, VolumeGrant
 from storage.selectors import acting_tenant
-from tenants.access import is_system, role_allows, tenant_rule, tenants_with
+from tenants.identity.access import is_system, role_allows, tenant_rule, tenants_with
 from webapi.access import register
 
 FILE_VERBS = frozenset({"volume.files", "volume.write"})
 
 
-def register_policy() -> None:
+def register_rules() -> None:
     """Register the rules of this app's models. Called once, from `AppConfig.ready`."""
     register(Volume, sees=_sees_volume, allows=_allows_volume)
     register(VolumeGrant, sees=_sees_grant, allows=_allows_grant)

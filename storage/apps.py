@@ -6,6 +6,6 @@ class StorageConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from storage.access import register_policy
+        from storage import wiring  # Models are loaded only now.
 
-        register_policy()
+        wiring.register()

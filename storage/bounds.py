@@ -11,7 +11,7 @@ DISK_RESERVE_BYTES = 512 * MIB  # What uploads, logs and outputs leave free, so 
 # Uploads and code.
 UPLOAD_BYTES_MAX = 256 * GIB  # A data set in one file; more comes in several.
 UPLOADS_OPEN_MAX = 200  # Unfinished uploads of one tenant: a script in a loop must not fill the disk with beginnings.
-UPLOAD_KEPT = timedelta(hours=24)  # An upload that nobody continued for so long is given up.
+UPLOAD_KEPT = timedelta(hours=24)  # An upload that was not continued for so long is given up.
 CODE_FILES_MAX = 100_000  # Members of one archive; unpacking more inodes is an attack or a mistake.
 CODE_UNPACKED_BYTES_MAX = 4 * GIB  # Eight times the largest archive.
 CODE_RATIO_MAX = 200  # Unpacked to packed; gzip of source code stays below 20, a bomb is near 1,000.

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from clusters.hostfiles import Entry, HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
 from kernel.config import current
 from kernel.errors import Conflict, NotFound, Unavailable
+from kernel.words import Text
 from storage import bounds
 from storage.models import Checkpoint
 from tenants.selectors import tenant_facts
@@ -196,15 +197,31 @@ def _opened(found: Found, newest: Sequence[Entry], files: HostFiles, location: s
 
 
 def _no_answer() -> Unavailable:
-    return Unavailable("The part of Berth that reads tenants' files does not answer.", retry_after_seconds=2)
+    return Unavailable(
+        Text("The part of Berth that reads tenants' files does not answer.", "读取租户文件的 Berth 组件没有应答。"),
+        retry_after_seconds=2,
+    )
 
 
 def _told(error: LauncherRefused | OSError, path: str) -> Exception:
     if isinstance(error, PermissionError):
-        return Conflict(f"{path[:200]!r} in the checkpoint is closed.", hint="The job that made it has to open its mode.")
+        return Conflict(
+            Text(f"{path[:200]!r} in the checkpoint is closed.", f"检查点中的 {path[:200]!r} 不可读取。"),
+            hint=Text("The job that made it has to open its mode.", "须由生成它的作业放开其访问权限。"),
+        )
     if isinstance(error, IsADirectoryError):
-        return Conflict(f"{path[:200]!r} in the checkpoint is a folder.", hint="Ask for it as an archive.")
+        return Conflict(
+            Text(f"{path[:200]!r} in the checkpoint is a folder.", f"检查点中的 {path[:200]!r} 是目录。"),
+            hint=Text("Ask for it as an archive.", "请以归档文件的形式下载。"),
+        )
     if isinstance(error, LauncherRefused) or error.errno in _GONE:
-        what = f"{path[:200]!r} in the checkpoint" if path else "directory of the checkpoint"
-        return NotFound(f"There is no {what}, or it is no plain file.", hint="List the folder above it to see what there is.")
+        what = (
+            Text(f"{path[:200]!r} in the checkpoint", f"检查点中没有 {path[:200]!r}")
+            if path
+            else Text("directory of the checkpoint", "没有检查点的目录")
+        )
+        return NotFound(
+            Text(f"There is no {what.en}, or it is no plain file.", f"{what.zh}，或者它不是普通文件。"),
+            hint=Text("List the folder above it to see what there is.", "请列出上级目录，查看其中的内容。"),
+        )
     return error

@@ -17,10 +17,12 @@ from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
 from kernel.errors import BerthError, NotFound
+from kernel.words import Text
 from storage.bounds import COPY_BYTES
 from storage.logs import StreamFacts, read_stream_bytes
 from storage.models import Artifact
 from storage.paths import shown_name
+from upstream.rest_framework import plain
 from webapi.problems import problem_response
 
 BINARY = "application/octet-stream"
@@ -34,7 +36,7 @@ class RangeNotSatisfiable(BerthError):
 
     code = "range_not_satisfiable"
     status = 416
-    title = "The range is not in the file"
+    title = Text("The range is not in the file", "请求范围超出文件")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,13 @@ def parse_range(header: str, size_bytes: int) -> Span:
             return Span(0, size_bytes, partial=False)
     if start >= size_bytes or start >= end:
         raise RangeNotSatisfiable(
-            f"The file has {size_bytes:,} bytes, the range begins at {start:,}.",
-            hint="Ask again from the present end; a log grows while its job runs.",
+            Text(
+                f"The file has {size_bytes:,} bytes, the range begins at {start:,}.",
+                f"文件有 {size_bytes:,} 字节，而所请求的范围从 {start:,} 开始。",
+            ),
+            hint=Text(
+                "Ask again from the present end; a log grows while its job runs.", "请从当前末尾重新请求；作业运行时日志会增长。"
+            ),
         )
     return Span(start, end, partial=True)
 
@@ -97,7 +104,9 @@ def artifact_response(request: Request, artifact: Artifact) -> HttpResponseBase:
     try:
         descriptor = os.open(artifact.location, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise NotFound(f"The artifact {artifact.path[:200]!r} is no longer stored.") from None
+        raise NotFound(
+            Text(f"The artifact {artifact.path[:200]!r} is no longer stored.", f"产物 {artifact.path[:200]!r} 已不再保存。")
+        ) from None
     return descriptor_response(request, descriptor, size_bytes=artifact.size_bytes, name=artifact.path, etag=artifact.sha256)
 
 
@@ -156,7 +165,7 @@ def _respond(
     try:
         span = parse_range(_range_header(request, tag), size_bytes)
     except RangeNotSatisfiable as failure:
-        refused = problem_response(failure, request._request)
+        refused = problem_response(failure, plain(request))
         refused["Content-Range"] = f"bytes */{size_bytes}"
         return _closed(refused, close)
     if tag and tag in _tags(request.headers.get("If-None-Match", "")):

@@ -1,6 +1,6 @@
 """Volumes on this host, through `clusters.hostfiles`: which directory, whose rights, and its errors in our words.
 
-What cannot be opened because it is a link, a device or somebody else's does not exist: NotFound, without saying which.
+A path that cannot be opened because it is a link, a device or another user's does not exist: NotFound, without saying which.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from clusters.hostfiles import HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
 from kernel.config import current
 from kernel.errors import Conflict, NotFound, Unavailable
+from kernel.words import Text
 from storage.bounds import COPY_BYTES
 from storage.models import Volume
 from tenants.selectors import tenant_facts
@@ -119,28 +120,54 @@ def _told(volume: Volume, path: str) -> Iterator[None]:
     try:
         yield
     except LauncherUnavailable as error:
-        raise Unavailable("The part of Berth that reads tenants' files does not answer.", retry_after_seconds=2) from error
+        raise Unavailable(
+            Text("The part of Berth that reads tenants' files does not answer.", "读取租户文件的 Berth 组件没有应答。"),
+            retry_after_seconds=2,
+        ) from error
     except FileExistsError as error:
-        raise Conflict(f"{path[:200]!r} in volume {volume.name} cannot be made: a file is in the way.") from error
+        raise Conflict(
+            Text(
+                f"{path[:200]!r} in volume {volume.name} cannot be made: a file is in the way.",
+                f"无法在存储卷 {volume.name} 中建立 {path[:200]!r}：该位置已有文件。",
+            )
+        ) from error
     except (FileNotFoundError, LauncherRefused) as error:
         raise _missing(volume, path) from error
     except IsADirectoryError as error:
-        raise Conflict(f"{path[:200]!r} in volume {volume.name} is a folder.") from error
+        raise Conflict(
+            Text(f"{path[:200]!r} in volume {volume.name} is a folder.", f"存储卷 {volume.name} 中的 {path[:200]!r} 是目录。")
+        ) from error
     except PermissionError as error:
         raise Conflict(
-            f"{path[:200]!r} in volume {volume.name} is closed to this tenant.", hint="Whoever made it has to open its mode."
+            Text(
+                f"{path[:200]!r} in volume {volume.name} is closed to this tenant.",
+                f"此租户无权访问存储卷 {volume.name} 中的 {path[:200]!r}。",
+            ),
+            hint=Text("The user who made it has to open its mode.", "须由其建立者放开访问权限。"),
         ) from error
     except OSError as error:
         if isinstance(error, NotADirectoryError) or error.errno in _LINK_ERRORS:
             raise _missing(volume, path) from error
         if error.errno == errno.ENAMETOOLONG:
-            raise Conflict(f"A name in {path[:200]!r} is longer than the file system of volume {volume.name} takes.") from error
+            raise Conflict(
+                Text(
+                    f"A name in {path[:200]!r} is longer than the file system of volume {volume.name} takes.",
+                    f"{path[:200]!r} 中有名称超过存储卷 {volume.name} 所在文件系统允许的长度。",
+                )
+            ) from error
         raise
 
 
-_LINK_ERRORS = frozenset({errno.ELOOP, errno.ENXIO})  # A link; a pipe that nobody writes to.
+_LINK_ERRORS = frozenset({errno.ELOOP, errno.ENXIO})  # A link; a pipe without a writer.
 
 
 def _missing(volume: Volume, path: str) -> NotFound:
-    what = f"{path[:200]!r} in volume {volume.name}" if path else f"directory of volume {volume.name}"
-    return NotFound(f"There is no {what}, or it is no plain file.", hint="List the folder above it to see what there is.")
+    what = (
+        Text(f"{path[:200]!r} in volume {volume.name}", f"存储卷 {volume.name} 中没有 {path[:200]!r}")
+        if path
+        else Text(f"directory of volume {volume.name}", f"没有存储卷 {volume.name} 的目录")
+    )
+    return NotFound(
+        Text(f"There is no {what.en}, or it is no plain file.", f"{what.zh}，或者它不是普通文件。"),
+        hint=Text("List the folder above it to see what there is.", "请列出上级目录，查看其中的内容。"),
+    )

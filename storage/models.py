@@ -266,7 +266,7 @@ class LogChunkIndex(models.Model):
 
 
 class Checkpoint(models.Model):
-    """The directory that a job keeps over its attempts: what was measured in it last, and when somebody looks next.
+    """The directory that a job keeps over its attempts: what was measured in it last, and when it is looked at next.
 
     `saved_at` is the time of the newest whole checkpoint. `due_at` None: nothing is to be done until the job moves.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 from storage.models import PATH_LENGTH
 
 DEPTH_MAX = 64
@@ -24,9 +25,11 @@ def clean_path(text: str, *, field: str = "/path", required: bool = False) -> st
     problem = _problem(text)
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if problem is None and required and not parts:
-        problem = "The path must name a file, not the volume itself."
+        problem = Text("The path must name a file, not the volume itself.", "路径须指向文件，而不是存储卷本身。")
     if problem is not None:
-        raise InvalidInput(problem, fields=[FieldError(field, "bad_path", problem, "For example: data/train.npz")])
+        raise InvalidInput(
+            problem, fields=[FieldError(field, "bad_path", problem, Text("For example: data/train.npz", "例如：data/train.npz"))]
+        )
     return "/".join(parts)
 
 
@@ -38,16 +41,16 @@ def shown_name(path: str) -> str:
     )
 
 
-def _problem(text: str) -> str | None:
+def _problem(text: str) -> Text[str] | None:
     if len(text) > PATH_LENGTH:
-        return f"A path has at most {PATH_LENGTH:,} characters."
+        return Text(f"A path has at most {PATH_LENGTH:,} characters.", f"路径最多 {PATH_LENGTH:,} 个字符。")
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in text):
-        return "A path holds no control characters."
+        return Text("A path holds no control characters.", "路径不能含有控制字符。")
     parts = text.split("/")
     if ".." in parts:
-        return "A path must not contain `..`."
+        return Text("A path must not contain `..`.", "路径不能含有 `..`。")
     if len(parts) > DEPTH_MAX:
-        return f"A path has at most {DEPTH_MAX} levels."
+        return Text(f"A path has at most {DEPTH_MAX} levels.", f"路径最多 {DEPTH_MAX} 层。")
     if any(len(part.encode()) > NAME_BYTES_MAX for part in parts):
-        return f"One name of a path has at most {NAME_BYTES_MAX} bytes."
+        return Text(f"One name of a path has at most {NAME_BYTES_MAX} bytes.", f"路径中的每个名称最多 {NAME_BYTES_MAX} 字节。")
     return None

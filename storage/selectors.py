@@ -12,8 +12,9 @@ from django.db.models import Q, QuerySet
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import NotFound
+from kernel.words import Text
 from storage.models import Artifact, ArtifactCollection, Checkpoint, CodeSnapshot, Volume, VolumeGrant
-from tenants.access import role_allows
+from tenants.identity.access import role_allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,10 @@ def get_artifact(attempt_id: uuid.UUID, path: str) -> Artifact:
     """One artifact by its path. NotFound for any other text: a path is looked up, never opened."""
     found = Artifact.objects.filter(attempt_id=attempt_id, path=path).first() if "\0" not in path else None
     if found is None:
-        raise NotFound(f"The job has no artifact {path[:200]!r}.", hint="List its artifacts to see what there is.")
+        raise NotFound(
+            Text(f"The job has no artifact {path[:200]!r}.", f"该作业没有产物 {path[:200]!r}。"),
+            hint=Text("List its artifacts to see what there is.", "请列出其产物以查看现有内容。"),
+        )
     return found
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from kernel.config import current
 from kernel.errors import StorageFull
+from kernel.words import Text
 from storage.bounds import DISK_RESERVE_BYTES
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_CLOSED = frozenset({errno.EROFS, errno.EIO})  # Mounted read-only by somebody, or by the kernel after an error of the disk.
+_CLOSED = frozenset({errno.EROFS, errno.EIO})  # Mounted read-only by an operator, or by the kernel after an error of the disk.
 
 
 def free_bytes(path: Path | None = None) -> int:
@@ -47,8 +48,14 @@ def require_room(size_bytes: int, *, what: str) -> None:
     free = free_bytes()
     if size_bytes > free:
         raise StorageFull(
-            f"{what} needs {size_bytes:,} bytes; {free:,} are free on the server's disk.",
-            hint="Delete files that are no longer needed, or ask an operator for more room.",
+            Text(
+                f"{what} needs {size_bytes:,} bytes; {free:,} are free on the server's disk.",
+                f"{what} 需要 {size_bytes:,} 字节；服务器磁盘剩余 {free:,} 字节。",
+            ),
+            hint=Text(
+                "Delete files that are no longer needed, or ask an operator for more room.",
+                "请删除不再需要的文件，或请运维人员增加空间。",
+            ),
             retry_after_seconds=60,
         )
 
@@ -66,14 +73,22 @@ def full_disk_is_told(what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in _CLOSED:
             raise StorageFull(
-                f"The server's disk takes no changes, so {what} was not stored; nothing was lost that was already confirmed.",
-                hint="An operator has to look at the disk; then send the same again.",
+                Text(
+                    f"The server's disk takes no changes, so {what} was not stored; nothing was lost that was already confirmed.",
+                    f"服务器磁盘无法写入，{what} 未存储；已确认的内容没有丢失。",
+                ),
+                hint=Text(
+                    "An operator has to look at the disk; then send the same again.", "需由运维人员检查磁盘，然后重新发送。"
+                ),
                 retry_after_seconds=60,
             ) from error
         if error.errno not in _FULL:
             raise
         raise StorageFull(
-            f"The disk became full while storing {what}; nothing was lost that was already confirmed.",
-            hint="Free some room, then send the same again.",
+            Text(
+                f"The disk became full while storing {what}; nothing was lost that was already confirmed.",
+                f"存储 {what} 时磁盘已满；已确认的内容没有丢失。",
+            ),
+            hint=Text("Free some room, then send the same again.", "请腾出空间后重新发送。"),
             retry_after_seconds=60,
         ) from error

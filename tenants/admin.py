@@ -14,13 +14,13 @@ from unfold.decorators import action
 from kernel.clock import database_now
 from kernel.errors import BerthError
 from tenants import services
-from tenants.console.limits import LimitsForm, shown
+from tenants.capacity.console.limits import LimitsForm, shown
+from tenants.capacity.services.bookings import cancel_booking
+from tenants.capacity.services.edits import forecast
+from tenants.capacity.services.quota_requests import approve_request, deny_request
+from tenants.identity.services.tokens import revoke_token
+from tenants.identity.services.users import disable_user
 from tenants.models import Booking, Budget, Membership, Price, Queue, QuotaEdit, QuotaRequest, Tenant, Token, User, UserCap
-from tenants.services.bookings import cancel_booking
-from tenants.services.edits import forecast
-from tenants.services.quota_requests import approve_request, deny_request
-from tenants.services.tokens import revoke_token
-from tenants.services.users import disable_user
 from webapi.console import Record, on_each, operator_of, words
 
 admin.site.unregister(Group)  # Rights come from memberships; Django's own groups give no rights.

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from tests.builders.quay import Quay
     from tests.factories.tenants import Cast
 
-pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the real product, for whoever asks for it.
+pytest_plugins = [
+    "tests.builders.live",  # The fixture `live_platform`: the real product.
+    "tests.builders.kubernetes",  # The fixture `kubernetes_cluster`: a real control plane and a real node.
+    "tests.builders.claims",  # What each test shows of the product, into the report of the run.
+    "tests.builders.tables",  # The fixture `show_table`: what people read at the end of a run.
+]
 
 
 # A loaded machine is no finding: no example has to be quick, and none has to be drawn quickly.
@@ -50,6 +55,7 @@ os.environ.update(
     DJANGO_SETTINGS_MODULE="controlplane.settings",
     BERTH_DATA_DIR=str(DATA_DIR),
     BERTH_SECRET_KEY=secrets.token_urlsafe(48),
+    BERTH_REGISTRY_SECONDS="0",  # Most references of tests lead nowhere; those that do have settings of their own.
     BERTH_LEASE_SECONDS="1",
     BERTH_SWEEP_SECONDS="1",
     BERTH_GRACE_SECONDS="1",
@@ -80,11 +86,16 @@ def pytest_configure(config: pytest.Config) -> None:
         from django.contrib.auth.hashers import ScryptPasswordHasher
 
         ScryptPasswordHasher.work_factor = PASSWORD_WORK
+        if SERVER_URL:
+            from tests.builders.emptying import empty_by_deleting
+
+            empty_by_deleting()
         # A worker of xdist that inherited the name would load the settings before it has a data directory of its own.
         os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
-SAID = ("database", "engines", "alone", "browser")  # `tools/testrun.py` reads only files that say the marker of a stage.
+# `tools/testrun.py` reads only files that say the marker of a stage.
+SAID = ("database", "engines", "alone", "browser", "kubernetes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -191,20 +191,25 @@ def link_command(place: Place) -> None:
 
 
 def link_server_command(place: Place) -> None:
-    """A program with one path for ever that runs the present release: `berth-server run web`, `berth-server backup`."""
+    """A program with one path for ever that runs the present release: `berth-server run web`, `berth-server backup`.
+
+    What goes on runs in `/`, so that it keeps no directory in use; a command runs where it was called, and its paths are relative
+    to that place.
+    """
     text = (
         "#!/bin/sh\n"
         f'export BERTH_DATA_DIR="${{BERTH_DATA_DIR:-{place.data}}}" PYTHONDONTWRITEBYTECODE=1\n'
         f"settings={place.data}/release/production.env\n"
         'if [ -z "$BERTH_SERVER_PROFILE$BERTH_DATABASE_URL" ] && [ -r "$settings" ]; then set -a; . "$settings"; set +a; fi\n'
-        f'cd / && exec {place.python} {place.release / "manage.py"} "$@"\n'
+        'case "$1" in serve|run|prepare) cd / ;; esac\n'
+        f'exec {place.python} {place.release / "manage.py"} "$@"\n'
     )
     if not place.server_command.exists() or place.server_command.read_text() != text:
         write_whole(place.server_command, text, 0o755)
 
 
 def write_whole(path: Path, text: str, mode: int) -> None:
-    """Replace the file in one step: whoever reads or runs it meanwhile sees the old or the new one."""
+    """Replace the file in one step: a process that reads or runs it meanwhile sees the old or the new file."""
     building = path.with_name(path.name + ".building")
     building.write_text(text)
     building.chmod(mode)

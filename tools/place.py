@@ -71,7 +71,7 @@ class Place:
         return self.data / "release" / (self.data / "release" / "current").read_text().strip()
 
 
-class Running:
+class RunningPlatform:
     """The platform that holds a data directory: its process, where it answers and the copy of the server that it runs."""
 
     def __init__(self, process: int, url: str, release: str) -> None:
@@ -80,13 +80,13 @@ class Running:
         self.release = release
 
 
-def find_running(place: Place) -> Running | None:
+def find_running(place: Place) -> RunningPlatform | None:
     """The platform that holds the data directory's lock, if any does. What a dead one wrote there does not count."""
     deadline = time.monotonic() + LOCK_SECONDS_MAX
     while is_locked(place.lock):
         words = read_lock(place)
         if len(words) == 3 and words[0].isdigit():
-            return Running(int(words[0]), words[1], words[2])
+            return RunningPlatform(int(words[0]), words[1], words[2])
         if time.monotonic() > deadline:
             raise Stop(f"something holds {place.lock} and does not say who it is; `fuser {place.lock}` tells.")
         time.sleep(0.02)

@@ -31,7 +31,7 @@ NODE_MIN = (20, 19)  # Vite's own least version.
 MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
 SKIPPED = {"node_modules", "dist"}
 BUILDS_KEPT, WORKSHOPS_KEPT = 5, 2
-UNUSED_SECONDS = 86_400  # What somebody used today is in use, whoever that is.
+UNUSED_SECONDS = 86_400  # A build used today counts as in use, by whichever user.
 COMPRESSED = {".js", ".css", ".svg", ".html", ".json"}
 
 
@@ -47,7 +47,7 @@ class Node:
     npm: Path
 
     def environment(self, cache: Path) -> dict[str, str]:
-        # Without anything of the caller's own npm: its cache or its prefix may belong to somebody else.
+        # Without anything of the caller's own npm: its cache or its prefix may belong to another user.
         path = f"{self.program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return {**os.environ, "PATH": path, "npm_config_cache": str(cache / "npm"), "CI": "1", "NO_COLOR": "1"}
 
@@ -152,7 +152,7 @@ def packages(cache: Path) -> Path:
 
 def remove_old(cache: Path, *, now: float) -> list[Path]:
     """Remove what was built and installed for earlier sources, and return it: all but the newest few, what was used within a day,
-    and what a process names (a platform may serve it). Inside `_alone`, so that nobody builds meanwhile."""
+    and what a process names (a platform may serve it). Inside `_alone`, so that no other process builds meanwhile."""
     removed = []
     in_use = _named_by_processes()
     for kind, kept, mark in (("built-", BUILDS_KEPT, "complete"), ("workshop-", WORKSHOPS_KEPT, "installed")):
@@ -187,7 +187,7 @@ def _is_there(mark: Path) -> bool:
         os.utime(mark)
     except FileNotFoundError:
         return False
-    except OSError:  # Somebody else's cache, which we may only read.
+    except OSError:  # Another user's cache, which we may only read.
         return mark.exists()
     return True
 
@@ -195,7 +195,7 @@ def _is_there(mark: Path) -> bool:
 def _used_at(mark: Path) -> float:
     try:
         return mark.stat().st_mtime
-    except OSError:  # Broken off: nobody uses it, and the day counts from its making.
+    except OSError:  # Broken off: no process uses it, and the day counts from its making.
         return mark.parent.stat().st_mtime
 
 

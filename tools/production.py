@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tools.place import Place, Running, find_running
+from tools.place import Place, RunningPlatform, find_running
 from tools.progress import Stop
 from tools.servers import PostgreSQL, describe, give_to_service_user, start_servers, write_private
 
@@ -106,7 +106,7 @@ def make_key(place: Place, *, is_new: bool) -> None:
 # --- The processes ---------------------------------------------------------------------------------------------------
 
 
-def read_processes(place: Place, running: Running) -> dict[str, Any]:
+def read_processes(place: Place, running: RunningPlatform) -> dict[str, Any]:
     """What the supervisor says of its children; empty for a platform that is one process."""
     with contextlib.suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads((place.data / "run" / "processes.json").read_text())
@@ -147,7 +147,7 @@ def wait_for_all(place: Place, process: int) -> None:
     raise Stop(f"not every process is ready after {ALL_READY_SECONDS_MAX} s; `make status` shows them, their log: {place.log}")
 
 
-def roll(place: Place, running: Running) -> None:
+def roll(place: Place, running: RunningPlatform) -> None:
     """Have the supervisor replace its processes by those of the present release, and wait until it has."""
     before = {pid for found in pids(read_processes(place, running)).values() for pid in found}
     os.kill(running.process, signal.SIGHUP)
@@ -170,7 +170,7 @@ def roll(place: Place, running: Running) -> None:
     raise Stop(f"the processes are not replaced after {ROLLED_SECONDS_MAX} s; `make status` shows them, their log: {place.log}")
 
 
-def describe_processes(place: Place, running: Running) -> list[str]:
+def describe_processes(place: Place, running: RunningPlatform) -> list[str]:
     """Lines for people: roles with their process ids, then the servers."""
     document = read_processes(place, running)
     ready = set(document.get("ready", []))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 CLEAR_LINE = "\x1b[K"
-TELL_SECONDS = 1.0  # Whoever waits longer than this wants to know for what.
+TELL_SECONDS = 1.0  # A user who waits longer than this wants to know for what.
 LINES_APART_SECONDS = 10  # Without a terminal each word is a line for ever.
 
 
@@ -19,7 +19,7 @@ class Stop(Exception):
 
 
 class Told:
-    """What came of a step; whoever works on it sets the outcome."""
+    """What came of a step; the code that works on it sets the outcome."""
 
     outcome = ""
 

@@ -1,9 +1,9 @@
-"""PostgreSQL and Redis of an installation, where nobody gave others: Debian's, private, below the data directory. No
+"""PostgreSQL and Redis of an installation, where the operator gave no others: Debian's, private, below the data directory. No
 package but the standard library.
 
-Both listen on unix sockets only, in a directory that nobody but the platform's own user may pass, and ask for a password all
-the same. Root starts them as that user. They outlive whoever started them, as the platform does, and start again after a power
-cut: what a dead one left (process ids, sockets) is told from a living one by its command line.
+Both listen on unix sockets only, in a directory that only the platform's own user may pass, and ask for a password all
+the same. Root starts them as that user. They outlive their parent process, as the platform does, and start again after a power
+cut: leftovers of a dead server (process ids, sockets) are told from a living one's by its command line.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class PostgreSQL(Server):
             "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions",
         ]  # fmt: skip
         self._run(initdb)
-        # The superuser has no password, so nobody is let in as it.
+        # The superuser has no password, so no client is let in as it.
         self._run(["tee", str(building / "pg_hba.conf")], "local all all scram-sha-256\n")
         self._run(["tee", "-a", str(building / "postgresql.conf")], POSTGRESQL_CONF)
         self._run(
@@ -262,7 +262,7 @@ class Redis(Server):
         return f"unix://:{password}@{self.address}?db=0"
 
     def make(self, password: str) -> None:
-        """Write its configuration, which holds its password: a command line is for everybody to read."""
+        """Write its configuration, which holds its password: every user can read a command line."""
         text = REDIS_CONF.format(socket=self.address, password=password, home=self.home, pidfile=self.pidfile)
         building = self.configuration.with_suffix(".building")
         self._run(["tee", str(building)], text)
@@ -421,7 +421,7 @@ def password_of(place: Place, server: Server) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the file in one step; nobody else may read it, not even for a moment."""
+    """Replace the file in one step; no other user may read it, not even for a moment."""
     before = os.umask(0o077)
     try:
         write_whole(path, text, 0o600)

@@ -1,7 +1,7 @@
 """Makes a picture of a terminal from what commands really print: `python tools/terminal_picture.py OUT.svg COMMAND...`
 
 Each command is one argument; it runs in a terminal of its own (a pty), so that colours and widths are those a person sees. The
-picture holds no address and no font of anybody else's. Needs `rich`, which the command line needs too.
+picture holds no address and no third-party font. Needs `rich`, which the command line needs too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _rgb(text: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-THEME = TerminalTheme(_rgb("#181b22"), _rgb("#d6dbe4"), [_rgb(one) for one in _DARK], [_rgb(one) for one in _BRIGHT])
+THEME = TerminalTheme(_rgb("#181b22"), _rgb("#d6dbe4"), [_rgb(colour) for colour in _DARK], [_rgb(colour) for colour in _BRIGHT])
 FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <title>TITLE</title>
 <style>

@@ -1,7 +1,7 @@
-"""`make test`, `check`, `lint`, `audit`, `bench`, `chaos`, `screens`: install what these need, run them. Standard library only.
+"""`make test`, `check`, `lint`, `audit`, `bench`, `chaos`, `screens`, `kubernetes`: install what these need, run them.
 
-Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
-environment outside the checkout, named by the lock's content, so that a second run installs nothing.
+Standard library only. Debian packages as root (without root it names the missing ones and stops), Python packages from
+requirements-dev.lock into an environment outside the checkout, named by the lock's content: a second run installs nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ DEBIAN = {
     "postgresql-15": "/usr/lib/postgresql/15/bin/initdb",
     "redis-server": "/usr/bin/redis-server",
     "bubblewrap": "/usr/bin/bwrap",
+    "docker-registry": "/usr/bin/docker-registry",
+    "skopeo": "/usr/bin/skopeo",
+    "buildah": "/usr/bin/buildah",
+    "busybox-static": "/bin/busybox",
     "openmpi-bin": "/usr/bin/mpirun",
     "python3-torch": "/usr/lib/python3/dist-packages/torch/__init__.py",
     "chromium": "/usr/bin/chromium",
@@ -42,7 +46,7 @@ FOR_SCREENS = ("python3-venv", "bubblewrap", "chromium", "fonts-noto-cjk")
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parts = ["check", "lint", "format", "install", "bench", "chaos", "screens", "audit"]
+    parts = ["check", "lint", "format", "install", "bench", "chaos", "screens", "audit", "kubernetes"]
     parser.add_argument("--only", choices=parts, help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
@@ -55,6 +59,8 @@ def main() -> int:
         return 0
     if options.only == "chaos":
         return subprocess.run([str(python), "-m", "tests.chaos", *options.rest], cwd=ROOT, check=False).returncode
+    if options.only == "kubernetes":
+        return subprocess.run([str(python), "-m", "tools.kubernetes", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "screens":
         return subprocess.run([str(python), "-m", "tests.browser.screens", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "audit":

@@ -2,23 +2,32 @@
 
     python tools/testrun.py [--long | --check] [--only STAGE]... [pytest arguments]
 
-Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs on PostgreSQL and Redis;
-what may differ by the database runs again on SQLite and in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an
-engine run with whole files on one worker, because the tests of a file share a platform; those that load many, or time them,
-run one after the other with nothing beside. Every stage runs even if one before it failed; the exit status says whether all
-passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
+Whatever touches rows, messages or sockets runs on PostgreSQL and Redis; what may differ by the database runs again on SQLite and
+in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an engine run with whole files on one worker, because the tests
+of a file share a platform. They wait for half of their time; what computes, static checks first, runs beside them at a lower
+priority, on servers of its own. Those that load many, or time them, run at the end, one after the other with nothing beside.
+Every stage runs even if one before it failed; the exit status says whether all passed. `--long` leaves nothing out on SQLite;
+`--check` needs no servers and takes minutes.
+
+A whole run ends by comparing what tests showed with `docs/capabilities.md`: a claim that holds no longer fails the run. Its JUnit
+reports stay in `build/results`, those of a part in the folder that `--results` names. `-- --claims` runs only tests with a claim.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
+import functools
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,13 +37,34 @@ sys.path.insert(0, str(ROOT))
 
 from tests.builders import prepared  # noqa: E402 - the root comes first.
 from tests.servers import ServerError, servers  # noqa: E402
+from tools import capabilities  # noqa: E402
+from tools.kubernetes.programs import Programs  # noqa: E402
+from tools.progress import Stop  # noqa: E402
 
 PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # Exit status of pytest when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
+LOWEST = 19  # The priority of tests that run beside.
+OF_CHECKS = 5  # Of static checks beside them, which end soon: vitest gives up on a worker that takes more than a minute to start.
 WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
 
+# Files that keep a worker for more than half a minute, longest first: where a file stays on one worker a stage begins with these,
+# so that it does not end with one of them alone. By the times of `--durations=0`; all others follow by name.
+LONG = (
+    "tests/faults/test_crash_points.py",
+    "tests/browser/test_every_page.py",
+    "tests/faults/test_zombies.py",
+    "tests/client/test_live.py",
+    "tests/faults/test_redis.py",
+    "tests/faults/test_database.py",
+    "tests/faults/test_leadership.py",
+    "tests/faults/test_disk.py",
+    "tests/engines/test_frameworks.py",
+    "tests/unit/tools/test_up.py",
+    "tests/engines/test_counting.py",
+    "tests/faults/test_clock.py",
+)
 
 # What runs on SQLite and in memory as well, and why. All else that touches rows says the same of both: it asks through the same
 # models, and who may do what, what an answer looks like and what is refused is decided before a row is touched.
@@ -67,9 +97,8 @@ ENGINES_ALSO_ON_SQLITE: Mapping[str, str] = {
     "tests/engines/test_survival.py": "kill -9 and up again on the same file",
     "tests/engines/test_restore.py": "a backup of the file, put back",
     "tests/security/live/test_a_job_that_attacks.py": "a file that no job may read",
-    "tests/faults/test_crash_points.py": "what each death leaves of a transaction",
+    "tests/faults/test_crash_points.py": "what a death leaves of a transaction, and points that no simulation reaches",
     "tests/faults/test_other_deaths.py": "death after death",
-    "tests/faults/test_disk.py": "a file without room",
     "tests/upgrade/test_forward.py": "migrations of a filled file",
 }
 
@@ -78,13 +107,15 @@ ENGINES_ALSO_ON_SQLITE: Mapping[str, str] = {
 class Stage:
     """A selection of tests. `markers` is a pytest marker expression, and `names` a marker that all of them have: only files that
     say it are read, because a worker takes ten seconds for all. `only` are the files and folders that a short run is about.
-    `by_file` keeps the tests of a file on one worker, `alone` all of them; those of a stage that `waits` leave time for more
-    workers than there are cores."""
+    `by_file` keeps the tests of a file on one worker, `single` all of them, `alone` too with nothing beside; those of a stage
+    that `waits` leave time for more workers than there are cores. One that `computes` runs beside those."""
 
     name: str
     markers: str
     with_servers: bool
+    computes: bool = False
     by_file: bool = False
+    single: bool = False
     alone: bool = False
     waits: bool = False
     names: str = ""
@@ -92,24 +123,33 @@ class Stage:
     only: Mapping[str, str] = field(default_factory=dict)  # With the reason of each.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
+    is_built: bool = False  # Only where its programs are in the cache, or by name: the first build takes a quarter of an hour.
 
 
 STAGES = (
-    Stage("plain", "not database and not engines and not browser", with_servers=False),
-    Stage("postgresql", "database and not engines", with_servers=True, names="database"),
-    Stage("sqlite", "database and not engines", with_servers=False, names="database", only=ALSO_ON_SQLITE),
-    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True, names="engines"),
-    Stage("alone", "engines and alone", with_servers=True, alone=True, names="alone"),
+    Stage("plain", "not database and not engines and not browser and not kubernetes", with_servers=False, computes=True),
+    Stage("postgresql", "database and not engines and not kubernetes", with_servers=True, computes=True, names="database"),
+    Stage(
+        "sqlite",
+        "database and not engines and not kubernetes",
+        with_servers=False,
+        computes=True,
+        names="database",
+        only=ALSO_ON_SQLITE,
+    ),
+    Stage("engines", "engines and not alone and not kubernetes", with_servers=True, by_file=True, waits=True, names="engines"),
     Stage("browser", "browser", with_servers=True, by_file=True, names="browser", folder="tests/browser"),
     Stage(
         "engines-sqlite",
-        "engines and database",
+        "engines and database and not kubernetes",
         with_servers=False,
         by_file=True,
         waits=True,
         names="engines",
         only=ENGINES_ALSO_ON_SQLITE,
     ),
+    Stage("alone", "engines and alone and not kubernetes", with_servers=True, alone=True, names="alone"),
+    Stage("kubernetes", "kubernetes", with_servers=True, single=True, names="kubernetes", is_built=True),
     Stage(
         "isolation",
         "engines",
@@ -131,35 +171,94 @@ CHECKS: dict[str, Sequence[str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one stage's tests. `failed` counts tests with errors too; `names` are theirs."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Result:
-    """How one stage or check ended. `failed` counts tests with errors too. `computed` are seconds of a core, without those of
-    the servers: where they are far fewer than the time on all cores, the stage waited."""
+    """How one stage or check ended. `computed` are seconds of a core, without those of the servers: where they are far fewer
+    than the time on all cores, the stage waited."""
 
     name: str
     seconds: float
     computed: float
     is_ok: bool
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
+    tests: Counts = Counts()
 
     def line(self) -> str:
-        counts = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped" if self.name in _stage_names() else ""
+        tests = self.tests
+        counts = f"{tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped" if self.name in _stage_names() else ""
         ended = "ok" if self.is_ok else "FAILED"
         return f"  {self.name:<16}{ended:<8}{self.seconds:7.1f} s, {self.computed:7.1f} s of a core  {counts}".rstrip()
+
+
+StartStage = Callable[..., "Running"]
 
 
 def main() -> int:
     options, extra = _arguments()
     wanted = options.only or [*CHECKS, *_stages_of(options)]
     stages = [stage for stage in STAGES if stage.name in wanted]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     begin = time.monotonic()
     results: list[Result] = []
+    if any(stage.name == "kubernetes" for stage in stages):
+        _build_kubernetes()
     with contextlib.ExitStack() as stack:
         prepared.make_folder()
         stack.callback(prepared.remove_folder)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-report-")))
+        start = functools.partial(_start_stage, extra=extra, folder=folder, is_long=options.long)
+        checks = [name for name in CHECKS if name in wanted]
+        computing = [stage for stage in stages if stage.computes]
+        waiting = [stage for stage in stages if not stage.computes and not stage.alone]
+        if any(stage.name == "browser" or stage.waits or stage.alone or stage.single for stage in stages):
+            _build_portal()
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            beside = threads.submit(_run_lane, computing, checks, start, folder, is_beside=bool(waiting))
+            try:
+                results += _run_lane(waiting, [], start, folder)
+            except BaseException:
+                _end_all()
+                raise
+            results[:0] = beside.result()
+        results += _run_lane([stage for stage in stages if stage.alone], [], start, folder)
+        is_whole = not (options.only or options.check or extra)
+        if is_whole or options.results:
+            _keep_reports(folder, options.results or capabilities.RESULTS)
+        if is_whole:
+            results.append(_compare_claims(folder))
+    _report(results, time.monotonic() - begin)
+    return 0 if all(result.is_ok for result in results) else 1
+
+
+def _build_portal() -> None:
+    """Have the portal that platforms serve in the cache before any of them starts. One that builds it itself would wait for the
+    portal's tests, which work in the same folder at the lowest priority. What fails is told by those who need it."""
+    subprocess.run([sys.executable, str(ROOT / "tools" / "portal.py")], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+
+
+def _build_kubernetes() -> None:
+    """The first time takes a quarter of an hour. Where it cannot be built the tests are skipped, which the report shows."""
+    try:
+        Programs.cached().build()
+    except Stop as refusal:
+        print(refusal, file=sys.stderr)
+
+
+def _run_lane(
+    stages: Sequence[Stage], checks: Sequence[str], start: StartStage, folder: Path, *, is_beside: bool = False
+) -> list[Result]:
+    """Run stages one after the other, with static checks beside them, on servers of their own."""
+    results: list[Result] = []
+    with contextlib.ExitStack() as stack:
         environment: Mapping[str, str] = {}
         try:
             if any(stage.with_servers for stage in stages):
@@ -168,20 +267,21 @@ def main() -> int:
             print(error, file=sys.stderr)
             results.append(Result("servers", 0.0, 0.0, is_ok=False))
             stages = []
-        checks = [_start_check(name, folder) for name in CHECKS if name in wanted]
+        checking = [_start_check(name, folder, is_beside=is_beside) for name in checks]
         for stage in stages:
-            running = _start_stage(stage, environment if stage.with_servers else {}, extra, folder, is_long=options.long)
-            results += [running.finish(), *(check.finish() for check in checks)]
-            checks = []
-        results += [check.finish() for check in checks]
-    _report(results, time.monotonic() - begin)
-    return 0 if all(result.is_ok for result in results) else 1
+            if _is_ending.is_set():
+                break
+            results.append(start(stage, environment if stage.with_servers else {}, is_beside=is_beside).finish())
+        return [*results, *(check.finish() for check in checking)]
 
 
 def _stages_of(options: argparse.Namespace) -> list[str]:
     if options.check:
         return list(FOR_A_CHECK)
-    return [stage.name for stage in STAGES if options.long or not stage.is_long]
+    missing = Programs.cached().missing() if any(stage.is_built for stage in STAGES) else []
+    if missing:
+        print(f"Left out: kubernetes, because {', '.join(missing)} are not built. `make kubernetes` builds them once.")
+    return [stage.name for stage in STAGES if not (stage.is_built and missing) and (options.long or not stage.is_long)]
 
 
 def _arguments() -> tuple[argparse.Namespace, list[str]]:
@@ -189,20 +289,21 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--long", action="store_true", help="also run tests marked slow")
     parser.add_argument("--check", action="store_true", help="only what needs no servers, with all static checks")
     parser.add_argument("--only", action="append", choices=[*CHECKS, *_stage_names()], help="only this one; may be repeated")
+    parser.add_argument("--results", type=Path, help="keep the JUnit reports in this folder, beside those of other stages")
     options, extra = parser.parse_known_args()
     return options, [argument for argument in extra if argument != "--"]
 
 
 def _start_stage(
-    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool
+    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool, is_beside: bool
 ) -> Running:
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
     cores = os.cpu_count() or 1
-    workers = 1 if stage.alone else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
+    workers = 1 if stage.alone or stage.single else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
     report = folder / f"{stage.name}.xml"
     options = [
         f"--numprocesses={workers}",
-        *(["--dist=loadfile"] if stage.by_file else []),
+        *(["--dist=loadfile", "--no-loadscope-reorder"] if stage.by_file else []),
         f"--timeout={TEST_SECONDS_MAX}",
         f"--junitxml={report}",
         f"--hypothesis-profile={'search' if is_long else 'berth'}",
@@ -211,17 +312,23 @@ def _start_stage(
     places = [] if is_named else _places(stage, is_long=is_long)
     command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *places, *extra]
     environment = _environment({**servers_of_stage, "BERTH_TEST_PROFILE": stage.profile})
-    print(f"\n=== {stage.name}: {stage.markers}", flush=True)
-    return _start(stage.name, command, environment, None, report)
+    print(f"\n=== {stage.name}: {stage.markers}{', told at its end' if is_beside else ''}", flush=True)
+    output = folder / f"{stage.name}.txt" if is_beside else None
+    return _start(stage.name, command, environment, output, report, priority=LOWEST if is_beside else None)
 
 
 def _places(stage: Stage, *, is_long: bool) -> list[str]:
-    """The files that hold the stage's tests, or the folder of all where every file may. Paths are relative to the root."""
+    """The files that hold the stage's tests, the long ones first, or the folder of all where every file may. Paths are relative
+    to the root."""
     if not stage.names:
         return [stage.folder]
     wanted = list(stage.only) if stage.only and not is_long else [stage.folder]
     files = [path for place in wanted for path in _test_files(ROOT / place) if f"mark.{stage.names}" in path.read_text()]
-    return sorted(path.relative_to(ROOT).as_posix() for path in files)
+    return sorted((path.relative_to(ROOT).as_posix() for path in files), key=_place_in_line)
+
+
+def _place_in_line(name: str) -> tuple[int, str]:
+    return LONG.index(name) if name in LONG else len(LONG), name
 
 
 def _test_files(place: Path) -> list[Path]:
@@ -236,17 +343,38 @@ def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **servers_of_stage}
 
 
-def _counts(report: Path) -> tuple[int, int, int]:
-    """Passed, failed and skipped from a JUnit report; a run that broke off before writing one counts as one failure."""
+def _counts(report: Path) -> Counts:
+    """From a JUnit report; a run that broke off before writing one counts as one failure."""
     if not report.exists():
-        return 0, 1, 0
-    suites = ElementTree.parse(report).getroot().iter("testsuite")
+        return Counts(failed=1)
+    root = ElementTree.parse(report).getroot()
     totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    for suite in suites:
+    for suite in root.iter("testsuite"):
         for name in totals:
             totals[name] += int(suite.get(name, "0"))
     failed = totals["failures"] + totals["errors"]
-    return totals["tests"] - failed - totals["skipped"], failed, totals["skipped"]
+    cases = (case for case in root.iter("testcase") if case.find("failure") is not None or case.find("error") is not None)
+    names = dict.fromkeys(f"{case.get('classname')}::{case.get('name')}" for case in cases)
+    return Counts(totals["tests"] - failed - totals["skipped"], failed, totals["skipped"], tuple(names))
+
+
+def _keep_reports(folder: Path, kept: Path) -> None:
+    kept.mkdir(parents=True, exist_ok=True)
+    for report in folder.glob("*.xml"):
+        shutil.copy(report, kept)
+
+
+def _compare_claims(folder: Path) -> Result:
+    """Whether all claims that the page shows still hold."""
+    begin = time.monotonic()
+    page = capabilities.PAGE.read_text(encoding="utf-8")
+    broken, others = capabilities.differences(page, capabilities.results(folder))
+    if others:
+        command = f"python tools/capabilities.py {capabilities.RESULTS.relative_to(ROOT)}"
+        print(f"\n=== docs/capabilities.md says otherwise; `{command}` makes it anew", *others, sep="\n  ")
+    if broken:
+        print("\n=== claims that hold no longer", *broken, sep="\n  ", flush=True)
+    return Result("capabilities", time.monotonic() - begin, 0.0, is_ok=not broken)
 
 
 @dataclass
@@ -264,30 +392,62 @@ class Running:
         _, status, usage = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         seconds, computed = time.monotonic() - self.begin, usage.ru_utime + usage.ru_stime
-        passed, failed, skipped = _counts(self.report) if self.report else (0, 0, 0)
-        is_ok = self.process.returncode in ((0, NO_TESTS) if self.report else (0,)) and not failed
+        counts = _counts(self.report) if self.report else Counts()
+        is_ok = self.process.returncode in ((0, NO_TESTS) if self.report else (0,)) and not counts.failed
         if self.output:
             said = self.output.read_text(errors="replace")
             print(f"\n=== {self.name}\n{said if not is_ok else said[-300:]}", end="", flush=True)
-        return Result(self.name, seconds, computed, is_ok, passed, failed, skipped)
+        del _under_way[self.process.pid]
+        return Result(self.name, seconds, computed, is_ok, counts)
 
 
-def _start_check(name: str, folder: Path) -> Running:
+def _start_check(name: str, folder: Path, *, is_beside: bool) -> Running:
     program, *words = CHECKS[name]
     places = os.pathsep.join(str(ROOT / place) for place in ("", "platform", "client/src"))
     # mypy's plugin reads the settings, which need a key.
     environment = {**os.environ, "PYTHONPATH": places, "BERTH_SECRET_KEY": os.urandom(32).hex()}
-    return _start(name, [str(PROGRAMS / program), *words], environment, folder / f"{name}.txt", None)
+    return _start(
+        name,
+        [str(PROGRAMS / program), *words],
+        environment,
+        folder / f"{name}.txt",
+        None,
+        priority=OF_CHECKS if is_beside else None,
+    )
 
 
 def _start(
-    name: str, command: Sequence[str], environment: Mapping[str, str], output: Path | None, report: Path | None
+    name: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path | None,
+    report: Path | None,
+    *,
+    priority: int | None = None,
 ) -> Running:
+    """Start a process, at the caller's priority or, with one of its own, in a session of its own."""
     with contextlib.ExitStack() as stack:
         to = stack.enter_context(output.open("wb")) if output else None
         error = subprocess.STDOUT if output else None
-        process = subprocess.Popen([*command], cwd=ROOT, env=environment, stdout=to, stderr=error)
+        has_session = priority is not None  # The kernel shares its time among sessions first where it groups by them.
+        process = subprocess.Popen([*command], cwd=ROOT, env=environment, stdout=to, stderr=error, start_new_session=has_session)
+    _under_way[process.pid] = has_session
+    if priority is not None:
+        os.setpriority(os.PRIO_PROCESS, process.pid, priority)
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(f"{priority}\n")
     return Running(name, process, time.monotonic(), output, report)
+
+
+_under_way: dict[int, bool] = {}  # By process, whether it has a session of its own, which no key of a terminal ends.
+_is_ending = threading.Event()
+
+
+def _end_all() -> None:
+    _is_ending.set()
+    for process, has_session in list(_under_way.items()):
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if has_session else os.kill)(process, signal.SIGTERM)
 
 
 def _report(results: Sequence[Result], seconds: float) -> None:
@@ -298,7 +458,10 @@ def _report(results: Sequence[Result], seconds: float) -> None:
     broken = [result.name for result in results if not result.is_ok]
     if broken:
         print(f"\nNot passed: {', '.join(broken)}")
-    totals = [sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped")]
+    for result in results:
+        for name in result.tests.names:
+            print(f"  {name} ({result.name})")
+    totals = [sum(getattr(result.tests, name) for result in results) for name in ("passed", "failed", "skipped")]
     print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped", flush=True)
 
 

@@ -40,7 +40,7 @@ from tools.place import (  # noqa: E402
     DEFAULT_PORT,
     EXTRAS,
     Place,
-    Running,
+    RunningPlatform,
     alone,
     check_port,
     command_folder,
@@ -163,7 +163,7 @@ def up(place: Place, *, with_example: bool, profile: str = "") -> int:
 
 
 def install(place: Place) -> int:
-    """Everything of `up` but the start: somebody else, such as systemd, supervises."""
+    """Everything of `up` but the start: a supervisor such as systemd does that."""
     with step("data directory") as done:
         make_data_directory(place)
         done.outcome = str(place.data)
@@ -234,7 +234,7 @@ def bring_up_servers(place: Place) -> dict[str, str]:
     return settings
 
 
-def bring_up_processes(place: Place, running: Running | None, settings: dict[str, str]) -> None:
+def bring_up_processes(place: Place, running: RunningPlatform | None, settings: dict[str, str]) -> None:
     """All of them, of the present release: `/readyz` answers as soon as there is one of each."""
     with step("processes") as done:
         if running is not None and running.release != str(place.release):
@@ -276,7 +276,7 @@ def start(place: Place, settings: Mapping[str, str]) -> int:
     return process.pid
 
 
-def adopt(place: Place, running: Running) -> None:
+def adopt(place: Place, running: RunningPlatform) -> None:
     """Talk to the platform that runs, wherever it answers."""
     place.url = running.url
 
@@ -354,7 +354,7 @@ def follow_address(place: Place, previous: str = "") -> None:
             berth(place, "login", "--profile", name, "--server", place.url, input_text=profile["token"])
 
 
-def say_what_differs(place: Place, running: Running) -> None:
+def say_what_differs(place: Place, running: RunningPlatform) -> None:
     """The platform that runs is left alone; say where it is not what was asked for."""
     if running.url.rpartition(":")[2] != str(place.port):
         print(f"        Port {place.port} was asked for; it keeps its own until `make down` and `make up PORT={place.port}`.")

@@ -8,16 +8,21 @@ from typing import Any
 
 from rest_framework import serializers
 
+from images.containerfile import CONTAINERFILE_BYTES
 from images.models import IMAGE_NAME_LENGTH, REFERENCE_LENGTH, BuildRequest, Image, ImageKind
 from images.requirements import REQUIREMENTS_BYTES
-from tenants.api.serializers import TenantRef, UserRef
+from kernel.clock import utc_text
+from tenants.identity.api.serializers import TenantRef, UserRef
 from tenants.selectors import TenantFacts, tenant_facts, user_names
-from webapi.fields import UtcTimeField, utc_text
+from webapi.fields import UtcTimeField
 from webapi.serializers import StrictSerializer
 
 
 class ImageIn(StrictSerializer):
-    """A new image: `requirements` for kind python, `reference` for kind registry. `shared`: for all tenants, by operators."""
+    """A new image: `requirements` for kind python, `reference` for kind registry. `shared`: for all tenants, by operators.
+
+    A registry image with a `containerfile`, or with a `base` and `requirements`, is built by a job and pushed to `reference`.
+    """
 
     tenant = serializers.CharField(max_length=255, allow_null=True, default=None)
     shared = serializers.BooleanField(default=False)
@@ -27,18 +32,39 @@ class ImageIn(StrictSerializer):
         max_length=REQUIREMENTS_BYTES, allow_null=True, allow_blank=True, default=None, trim_whitespace=False
     )
     reference = serializers.CharField(max_length=REFERENCE_LENGTH, allow_null=True, allow_blank=True, default=None)
+    containerfile = serializers.CharField(
+        max_length=CONTAINERFILE_BYTES,
+        allow_null=True,
+        allow_blank=True,
+        default=None,
+        trim_whitespace=False,
+        help_text="How a container image is built.",
+    )
+    context_sha256 = serializers.RegexField(
+        r"^[0-9a-f]{64}\Z",
+        allow_null=True,
+        default=None,
+        help_text="SHA-256 of an uploaded code archive that the Containerfile copies from.",
+    )
+    base = serializers.CharField(
+        max_length=REFERENCE_LENGTH,
+        allow_null=True,
+        allow_blank=True,
+        default=None,
+        help_text="Reference of an image with Python and pip, into which `requirements` are installed.",
+    )
     description = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
 class PackageOut(serializers.Serializer[Any]):
-    """One installed package."""
+    """An installed package."""
 
     name = serializers.CharField()
     version = serializers.CharField()
 
 
 class ImageOut(serializers.Serializer[Any]):
-    """An image. `tenant` null: the operators share it with all. `pinned` false: the reference may change its content."""
+    """An image. `tenant` null: shared with all tenants by operators. `pinned` false: the content of the reference may change."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -46,14 +72,17 @@ class ImageOut(serializers.Serializer[Any]):
     kind = serializers.ChoiceField([str(kind) for kind in ImageKind])
     description = serializers.CharField()
     state = serializers.ChoiceField(["queued", "building", "ready", "failed"])
-    error = serializers.CharField(allow_null=True)
+    error = serializers.CharField(allow_null=True, help_text="Why the last build failed.")
     digest = serializers.CharField(allow_null=True)
     pinned = serializers.BooleanField()
     requirements = serializers.CharField(allow_null=True)
     reference = serializers.CharField(allow_null=True)
+    containerfile = serializers.CharField(allow_null=True, help_text="How it is built. Null: from `base`, or not built here.")
+    context_sha256 = serializers.CharField(allow_null=True, help_text="SHA-256 of the code archive that it copies from.")
+    base = serializers.CharField(allow_null=True, help_text="Image into which `requirements` are installed.")
     python = serializers.CharField(allow_null=True)
     size_bytes = serializers.IntegerField(allow_null=True)
-    packages = PackageOut(many=True, required=False, help_text="Only where one image is asked for.")
+    packages = PackageOut(many=True, required=False, help_text="Only in the answer for a single image.")
     build_job_id = serializers.UUIDField(allow_null=True)
     created_by = UserRef(allow_null=True)
     created_at = UtcTimeField()
@@ -62,7 +91,7 @@ class ImageOut(serializers.Serializer[Any]):
 
 
 class BuildOut(serializers.Serializer[Any]):
-    """One build of what an image is made of. `job_id` is the job whose log tells its progress."""
+    """A build of an image. `job_id` is the job whose log shows its progress."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(["queued", "building", "succeeded", "failed"])
@@ -115,6 +144,9 @@ def _show_image(image: Image, tenants: Mapping[uuid.UUID, TenantFacts], users: M
         "pinned": bool(image.digest),
         "requirements": image.requirements or None,
         "reference": image.reference or None,
+        "containerfile": image.containerfile or None,
+        "context_sha256": image.context_digest or None,
+        "base": image.base or None,
         "python": image.python or None,
         "size_bytes": image.size_bytes,
         "build_job_id": str(image.build_job_id) if image.build_job_id else None,

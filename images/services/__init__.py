@@ -1,6 +1,7 @@
 """What other apps ask of this one: images found, builds asked for, planned and reported."""
 
 from images.builder import BuildPlan
+from images.services.accounts import rotate_accounts
 from images.services.builds import (
     PendingBuild,
     build_again,
@@ -40,4 +41,5 @@ __all__ = [
     "request_build",
     "resolve_image",
     "resolved_images",
+    "rotate_accounts",
 ]

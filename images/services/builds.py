@@ -7,45 +7,57 @@ and under its quota, and tells how they started and ended.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from activity.services import record_audit
-from images import builder, hostaccess
+from clusters.registries import references
+from clusters.registries.errors import RegistryError
+from clusters.registries.rules import rules_of
+from images import builder, containerfile, hostaccess, requirements
+from images.errors import failure_of
 from images.lifecycle import BuildState, ImageState
 from images.models import BuildRequest, Image, ImageKind
+from images.services.accounts import account_at
 from images.services.transition import BUILDS, IMAGES
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict
+from kernel.ids import new_id
 from kernel.limits import NOTE_LENGTH
+from kernel.words import Text
 from reconciling import transition
 from reconciling.transition import Change
 from tenants.selectors import tenant_facts
 
 MANIFEST_BYTES_MAX = 4 * 1024 * 1024  # Names and versions of some ten thousand packages.
 PACKAGES_MAX = 10_000
+REASON_BYTES_MAX = 3_000  # The last lines of a build; with its sentence they fit on a row.
 _SYSTEM = "system:images"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class NotBuilt(Conflict):
-    """Only Python environments are built."""
+    """Only Python environments and container images with a Containerfile or a base are built."""
 
     code = "not_built"
-    title = "This image is not built"
+    title = Text("This image is not built", "此镜像无需构建")
 
 
 @dataclass(frozen=True, slots=True)
 class PendingBuild:
-    """A build that needs a job. `requested_by_id` is in whose name the job runs; None: nobody's any more."""
+    """A build that needs a job. `requested_by_id` is the user in whose name the job runs; None: no user any more."""
 
     id: uuid.UUID
     tenant_id: uuid.UUID
@@ -53,6 +65,8 @@ class PendingBuild:
     image_name: str
     digest: str
     requested_by_id: uuid.UUID | None
+    roles: tuple[str, ...] = ()  # Of the build of a container image; empty: one role of any name.
+    context_digest: str = ""  # The code snapshot that it is built from.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,7 @@ class _Manifest:
     python: str
     size_bytes: int | None
     packages: list[dict[str, str]]
+    digest: str = ""  # Of a container image, at its registry.
 
 
 def request_build(*, actor: Actor, image: Image, now: datetime) -> BuildRequest:
@@ -69,16 +84,19 @@ def request_build(*, actor: Actor, image: Image, now: datetime) -> BuildRequest:
     if under_way is None:
         try:
             with transaction.atomic():
+                request_id = new_id()
+                own_place = str(place_of(image.tenant_id, str(request_id), data_dir=current().data_dir))
                 return BuildRequest.objects.create(
+                    id=request_id,
                     tenant_id=image.tenant_id,
                     image=image,
-                    digest=image.digest,
+                    digest=identity_of(image),
                     requirements=image.requirements,
-                    location=image.location,
+                    location=own_place if image.is_built_container else image.location,
                     requested_by_id=actor.user_id,
                     created_at=now,
                 )
-        except IntegrityError:  # Somebody asked for the same at the same moment.
+        except IntegrityError:  # Another caller asked for the same at the same moment.
             under_way = _under_way(image)
     assert under_way is not None
     if under_way.state == BuildState.BUILDING:
@@ -89,19 +107,36 @@ def request_build(*, actor: Actor, image: Image, now: datetime) -> BuildRequest:
 
 
 def build_again(*, actor: Actor, image: Image, now: datetime) -> BuildRequest:
-    """Build a failed environment once more, or get one anew that was lost. Conflict while it is being built or is there."""
-    if image.kind != ImageKind.PYTHON:
-        raise NotBuilt(f"Image {image.name} is of kind {image.kind}; there is nothing to build.")
+    """Build a failed image once more, or get one anew that was lost. Conflict while it is being built or is there.
+
+    A container image is built again also while it is there, because what it starts from changes under its names.
+    """
+    if image.kind != ImageKind.PYTHON and not image.is_built_container:
+        raise NotBuilt(
+            Text(
+                f"Image {image.name} is of kind {image.kind}; there is nothing to build.",
+                f"镜像 {image.name} 的类型为 {image.kind}，无需构建。",
+            )
+        )
     if image.state not in (ImageState.FAILED, ImageState.READY):
-        raise Conflict(f"Image {image.name} is being built already.", hint="Follow its build's log.")
-    if image.state == ImageState.READY and _is_there(image):
-        raise Conflict(f"Image {image.name} is built.", hint="Add another image to build something else.")
+        raise Conflict(
+            Text(f"Image {image.name} is being built already.", f"镜像 {image.name} 正在构建。"),
+            hint=Text("Follow its build's log.", "请查看其构建日志。"),
+        )
+    if image.state == ImageState.READY and not image.is_built_container and _is_there(image):
+        raise Conflict(
+            Text(f"Image {image.name} is built.", f"镜像 {image.name} 已构建。"),
+            hint=Text("Add another image to build something else.", "如需构建其他内容，请添加另一个镜像。"),
+        )
     with transaction.atomic():
         also = {"error": "", "build_job_id": None, "ready_at": None, "version": image.version + 1}
         guard = {"is_deleted": False}
         change = Change(image.id, image.state, ImageState.QUEUED, reason="build_again", also=also, guard=guard)
         if not transition.apply(IMAGES, [change], actor=actor.name, at=now):
-            raise Conflict(f"Image {image.name} changed meanwhile.", hint="Read it again.")
+            raise Conflict(
+                Text(f"Image {image.name} changed meanwhile.", f"镜像 {image.name} 已变化。"),
+                hint=Text("Read it again.", "请重新读取。"),
+            )
         image.refresh_from_db()
         request = request_build(actor=actor, image=image, now=now)
         record_audit(
@@ -123,13 +158,15 @@ def pending_builds(limit: int, *, after: uuid.UUID | None = None) -> Sequence[Pe
     if after is not None:
         queued = queued.filter(id__gt=after)
     rows = queued.select_related("image").order_by("id")[:limit]
-    return [PendingBuild(row.id, row.tenant_id, row.image_id, row.image.name, row.digest, row.requested_by_id) for row in rows]
+    return [_pending(row) for row in rows]
 
 
 def build_plan(request_id: uuid.UUID) -> builder.BuildPlan:
     """Make the build's place, owned by its tenant, and say what its job does. Called when the job is launched, as often as
     it is launched: a place that was left half-built is emptied by the job itself."""
-    request = BuildRequest.objects.get(id=request_id)
+    request = BuildRequest.objects.select_related("image").get(id=request_id)
+    if request.image.is_built_container:
+        return _container_plan(request)
     offer = builder.host_offer(current().data_dir / "tools")
     hostaccess.give_environment(request.location, _number(request.tenant_id))
     return builder.plan_build(request.requirements, request_id=request.id, location=request.location, offer=offer)
@@ -152,9 +189,13 @@ def build_finished(request_id: uuid.UUID, *, succeeded: bool, reason: str, now: 
 
     A job that succeeded without a complete environment is a failed build. `reason` is shown to the user.
     """
-    request = BuildRequest.objects.filter(id=request_id, state__in=(BuildState.QUEUED, BuildState.BUILDING)).first()
-    if request is None:
+    request = BuildRequest.objects.filter(id=request_id).select_related("image").first()
+    if request is None or request.state not in (BuildState.QUEUED, BuildState.BUILDING):
+        if request is not None and request.image.is_built_container:
+            hostaccess.remove_environment(request.location)  # Left by a report that was cut off.
         return False
+    if request.image.is_built_container:
+        return _container_finished(request, succeeded=succeeded, reason=reason, now=now)
     manifest = None
     if succeeded:
         number = _number(request.tenant_id)
@@ -185,7 +226,8 @@ def _is_there(image: Image) -> bool:
 
 
 def place_of(tenant_id: uuid.UUID, digest: str, *, data_dir: Path) -> Path:
-    """Where an environment of this digest lies: chosen by us, per tenant, and never moved."""
+    """Where an environment of this digest lies, or what a build of a container image leaves: chosen by us, per tenant, and never
+    moved."""
     return data_dir / "images" / str(_number(tenant_id)) / digest.removeprefix("sha256:")
 
 
@@ -194,9 +236,98 @@ def is_under_way(image: Image) -> bool:
     return image.tenant_id is not None and _under_way(image) is not None
 
 
-def builds_of(image: Image) -> Any:
-    """Every build of what the image is made of, for its page; newest last by id."""
-    return BuildRequest.objects.filter(tenant=image.tenant_id, digest=image.digest)
+def builds_of(image: Image) -> Q:
+    """Which builds are of what the image is made of, for its page."""
+    return Q(image=image) if image.is_built_container else Q(tenant=image.tenant_id, digest=image.digest)
+
+
+def identity_of(image: Image) -> str:
+    """By what a build is known: an environment's digest, and for a container image what is asked for, under which name of it.
+
+    Two images that ask for the same are built apart: each is pushed.
+    """
+    if not image.is_built_container:
+        return image.digest
+    parts = (str(image.id), image.reference, image.base, image.requirements, image.context_digest, image.containerfile)
+    return "sha256:" + hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+def containerfile_of(image: Image) -> containerfile.Containerfile:
+    """What its build runs; the image was checked when it was added."""
+    text = image.containerfile
+    if image.base:
+        base, parsed = references.parse(image.base), requirements.parse(image.requirements)[0]
+        assert base is not None, "the catalogue holds references that were parsed"
+        assert parsed is not None, "the catalogue holds requirements that were parsed"
+        text = containerfile.of_requirements(base, hashed=parsed.hashed)
+    found, problems = containerfile.parse(text)
+    assert found is not None, problems
+    return found
+
+
+def _pending(row: BuildRequest) -> PendingBuild:
+    roles = (builder.BUILD_ROLE, builder.TRANSFER_ROLE) if row.image.is_built_container else ()
+    return PendingBuild(
+        row.id,
+        row.tenant_id,
+        row.image_id,
+        row.image.name,
+        row.digest,
+        row.requested_by_id,
+        roles,
+        row.image.context_digest,
+    )
+
+
+def _container_plan(request: BuildRequest) -> builder.BuildPlan:
+    """With the tenant's accounts at the registries that the build names, as they are now."""
+    image, rules = request.image, rules_of(current())
+    target = references.parse(image.reference)
+    assert target is not None, "the catalogue holds references that were parsed"
+    file = containerfile_of(image)
+    hosts = {reference.host.lower() for reference in (*file.bases, target)}
+    for host in sorted(hosts):
+        check_allowed(host)
+    accounts = {host: account for host in sorted(hosts) if (account := account_at(request.tenant_id, host)) is not None}
+    hostaccess.give_environment(request.location, _number(request.tenant_id))
+    return builder.plan_container(
+        builder.ContainerBuild(
+            containerfile=file,
+            target=target,
+            requirements=image.requirements if image.base else "",
+            accounts=accounts,
+            plain_hosts=rules.plain_hosts & hosts,
+            authority=Path(rules.ca_file).read_text() if rules.ca_file else "",
+        ),
+        request_id=request.id,
+        location=request.location,
+        settings=builder.pip_settings(os.environ),
+    )
+
+
+def check_allowed(host: str) -> None:
+    """RegistryFailure where operators have taken a registry from the list since the image was added."""
+    try:
+        rules_of(current()).check_registry(host)
+    except RegistryError as error:
+        raise failure_of(error) from None
+
+
+def _container_finished(request: BuildRequest, *, succeeded: bool, reason: str, now: datetime) -> bool:
+    """The image is at its registry: what the build has left on this host goes once its end is noted."""
+    number = _number(request.tenant_id)
+    manifest = _read_manifest(request.location, number) if succeeded else None
+    if manifest is None or not _DIGEST.fullmatch(manifest.digest):
+        said = hostaccess.read_reason(request.location, number, bytes_max=REASON_BYTES_MAX)
+        text = _lines(said) or reason or "the build failed; see its log"
+        with transaction.atomic():
+            done = _fail(request, text[:NOTE_LENGTH], now=now)
+    else:
+        with transaction.atomic():
+            done = _succeed(request, manifest, now=now)
+    crashpoint("images.build.after_push")
+    hostaccess.remove_environment(request.location)
+    return done
 
 
 def _succeed(request: BuildRequest, manifest: _Manifest, *, now: datetime) -> bool:
@@ -213,6 +344,7 @@ def _succeed(request: BuildRequest, manifest: _Manifest, *, now: datetime) -> bo
                 "size_bytes": manifest.size_bytes,
                 "packages": manifest.packages,
                 "python": manifest.python,
+                **({"digest": manifest.digest} if image.is_built_container else {}),
                 "version": image.version + 1,
             },
         )
@@ -250,12 +382,14 @@ def _move(request: BuildRequest, state: BuildState, error: str, *, now: datetime
 
 
 def _images_of(request: BuildRequest, states: Sequence[ImageState]) -> list[Image]:
-    return list(Image.objects.filter(tenant_id=request.tenant_id, digest=request.digest, state__in=states).order_by("id"))
+    rows = Image.objects.filter(tenant_id=request.tenant_id, state__in=states)
+    same = Q(id=request.image_id) if request.image.is_built_container else Q(digest=request.digest)
+    return list(rows.filter(same).order_by("id"))
 
 
 def _under_way(image: Image) -> BuildRequest | None:
     states = (BuildState.QUEUED, BuildState.BUILDING)
-    return BuildRequest.objects.filter(tenant=image.tenant_id, digest=image.digest, state__in=states).first()
+    return BuildRequest.objects.filter(tenant=image.tenant_id, digest=identity_of(image), state__in=states).first()
 
 
 def _number(tenant_id: uuid.UUID) -> int:
@@ -275,9 +409,15 @@ def _read_manifest(location: str, tenant_number: int) -> _Manifest | None:
         ]
         size = given.get("size_bytes")
         size_bytes = size if isinstance(size, int) and 0 <= size < 2**62 else None
-        return _Manifest(_plain(given.get("python", ""), 40), size_bytes, packages)
+        return _Manifest(_plain(given.get("python", ""), 40), size_bytes, packages, _plain(given.get("digest", ""), 80))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _lines(text: bytes) -> str:
+    """Lines of a tenant's text, as a database and a screen take them."""
+    lines = text.decode(errors="replace").splitlines()
+    return "\n".join(line for line in (_plain(line, 500) for line in lines) if line.strip())
 
 
 def _plain(value: object, length: int) -> str:

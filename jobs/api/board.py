@@ -14,11 +14,10 @@ from clusters.api.representations import ReferenceOut
 from jobs.api.representations import JOB_STATES, ExpectedStartOut, ReasonOut, reason_json
 from jobs.models import Job
 from jobs.selectors.board import RUNNING_MAX, Board, read_board
-from kernel.clock import database_now
-from kernel.limits import PAGE_SIZE_MAX
-from tenants.access import tenants_with
+from kernel.clock import database_now, utc_text
+from tenants.identity.access import tenants_with
 from tenants.selectors import queues_below
-from webapi.fields import utc_text
+from webapi.bounds import PAGE_SIZE_MAX
 from webapi.pagination import page_size
 from webapi.views import ApiView, known_query
 from webapi.wording import reader_language
@@ -34,39 +33,40 @@ class BoardRowOut(serializers.Serializer[Any]):
     user = ReferenceOut(allow_null=True)
     tenant = serializers.CharField(allow_null=True)
     queue = ReferenceOut(allow_null=True)
-    gpus = serializers.FloatField(help_text="Of the whole job.")
+    gpus = serializers.FloatField(help_text="Amount of the whole job.")
     priority = serializers.IntegerField()
 
 
 class RunningRowOut(BoardRowOut):
-    """A job that runs, or is coming to run or to its end."""
+    """A job that is starting, running or stopping."""
 
     state = serializers.ChoiceField(JOB_STATES)
     pool = serializers.CharField(allow_null=True)
     started_at = serializers.DateTimeField(allow_null=True)
     borrowed = serializers.BooleanField(
-        help_text="It runs on more than its queue, or one above it on this board, was promised; that may be asked back."
+        help_text="The job runs on borrowed capacity, beyond the deserved share of its queue or of a queue above it on this "
+        "board, which may be reclaimed."
     )
 
 
 class WaitingRowOut(BoardRowOut):
-    """A job that waits."""
+    """A waiting job."""
 
-    position = serializers.IntegerField(allow_null=True, help_text="In its own queue, from 1; null while it is held.")
+    position = serializers.IntegerField(allow_null=True, help_text="Place in its queue, from 1; null while it is held.")
     hold = serializers.BooleanField()
     submitted_at = serializers.DateTimeField()
     reason = ReasonOut(allow_null=True)
-    expected_start = ExpectedStartOut(allow_null=True, help_text="Null: not looked ahead yet.")
+    expected_start = ExpectedStartOut(allow_null=True, help_text="Null: not predicted yet.")
 
 
 class BoardOut(serializers.Serializer[Any]):
-    """Counts are of all, rows of the first: those that started first, and those that come next."""
+    """Counts cover all jobs; rows cover the jobs that started first and the jobs that start next."""
 
     queue = ReferenceOut()
     at = serializers.DateTimeField()
     running = RunningRowOut(many=True)
     running_count = serializers.IntegerField()
-    borrowed_count = serializers.IntegerField(help_text=f"Of the first {RUNNING_MAX:,} that run.")
+    borrowed_count = serializers.IntegerField(help_text=f"Of the first {RUNNING_MAX:,} running jobs.")
     waiting = WaitingRowOut(many=True)
     waiting_count = serializers.IntegerField()
 
@@ -76,11 +76,11 @@ class QueueBoardView(ApiView):
 
     @extend_schema(
         operation_id="queues_board",
-        parameters=[OpenApiParameter("limit", int, description=f"Rows of each side, 1 to {PAGE_SIZE_MAX}; {ROWS} by default.")],
+        parameters=[OpenApiParameter("limit", int, description=f"Rows of each side, 1 to {PAGE_SIZE_MAX}; default: {ROWS}.")],
         responses=BoardOut,
     )
     def get(self, request: Request, queue_id: uuid.UUID) -> Response:
-        """Who runs in a queue and in those below it, on what they borrowed, and who waits, in which order and for what."""
+        """Get the board of a queue and the queues below it: running jobs, with borrowed capacity, and waiting jobs in order."""
         known_query(request, ("limit",))
         queues = queues_below(self.actor, str(queue_id))
         limit = page_size(request) if "limit" in request.query_params else ROWS

@@ -17,13 +17,14 @@ from jobs.selectors.find import fetch_job
 from jobs.services.checkpoints import STATES, checkpoint_json
 from kernel.clock import database_now
 from kernel.errors import NotFound
+from kernel.words import Text
 from storage.api.serializers import FileListOut, show_files
 from storage.downloads import archive_response, descriptor_response
 from storage.paths import shown_name
 from storage.selectors import find_checkpoint
 from storage.services import checkpoint_browsing
 from storage.services.checkpoints import Checkpoint
-from tenants.access import role_allows
+from tenants.identity.access import role_allows
 from webapi.features import is_on
 from webapi.views import ApiView, known_query
 
@@ -35,37 +36,39 @@ class NoCheckpoint(NotFound):
     """The job keeps no directory over its attempts, or nothing has run that could have written to it."""
 
     code = "no_checkpoint"
-    title = "The job has no checkpoint"
+    title = Text("The job has no checkpoint", "作业没有检查点")
 
 
 class EvictionOut(serializers.Serializer[Any]):
-    """What is lost if the job has to make way this moment: all since its last checkpoint, or since its start."""
+    """Loss if the job were preempted now: the work since its last checkpoint, or since its start."""
 
     lost_seconds = serializers.IntegerField()
     lost_gpu_seconds = serializers.FloatField()
     lost_cost = serializers.IntegerField(
-        allow_null=True, help_text="Millionths of the currency at the prices of now; null for those who may not see costs."
+        allow_null=True, help_text="Millionths of the currency at present prices; null for users who may not see costs."
     )
 
 
 class CheckpointOut(serializers.Serializer[Any]):
-    """The last checkpoint of a job. `none`: nothing whole was written yet. `writing`: one is being written at this moment."""
+    """The last checkpoint of a job. `none`: no complete checkpoint exists yet. `writing`: a checkpoint is being written."""
 
-    path = serializers.CharField(help_text="As the job file has it.")
+    path = serializers.CharField(help_text="As in the job file.")
     per = serializers.ChoiceField(choices=["job", "role", "task"])
-    interval_seconds = serializers.IntegerField(allow_null=True, help_text="How often the program promises to write one.")
+    interval_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Declared interval between checkpoints of the program."
+    )
     signal = serializers.CharField()
     grace_seconds = serializers.IntegerField()
-    started_from = serializers.UUIDField(allow_null=True, help_text="The job from a copy of whose checkpoint this one began.")
+    started_from = serializers.UUIDField(allow_null=True, help_text="Job from whose checkpoint this job started.")
     state = serializers.ChoiceField(choices=list(STATES))
-    problem = serializers.CharField(help_text="Why no attempt can go on from it; empty where one can.")
+    problem = serializers.CharField(help_text="Reason why no attempt can resume from it; empty if an attempt can.")
     saved_at = serializers.DateTimeField(allow_null=True)
     age_seconds = serializers.IntegerField(allow_null=True)
-    size_bytes = serializers.IntegerField(help_text="Of the whole directory.")
+    size_bytes = serializers.IntegerField(help_text="Size of the whole directory.")
     file_count = serializers.IntegerField()
-    quota_bytes = serializers.IntegerField(help_text="What the directory may hold; 0: no limit.")
-    kept_until = serializers.DateTimeField(allow_null=True, help_text="When it is removed; null while the job has not ended.")
-    if_evicted_now = EvictionOut(allow_null=True, help_text="Null unless the job runs.")
+    quota_bytes = serializers.IntegerField(help_text="Size limit of the directory; 0: no limit.")
+    kept_until = serializers.DateTimeField(allow_null=True, help_text="Time of its removal; null while the job has not ended.")
+    if_evicted_now = EvictionOut(allow_null=True, help_text="Null unless the job is running.")
 
 
 class JobCheckpointView(ApiView):
@@ -73,7 +76,7 @@ class JobCheckpointView(ApiView):
 
     @extend_schema(operation_id="jobs_checkpoint", responses=CheckpointOut)
     def get(self, request: Request, job: str) -> Response:
-        """The last checkpoint of a job, and what an eviction would cost now. Measured about every half minute while it runs."""
+        """Get the last checkpoint of a job, and the loss of a preemption now. Measured about every 30 seconds while it runs."""
         known_query(request, ())
         found = fetch_job(self.actor, job, "job.read")
         spec = load_spec(found.spec_id).checkpoint
@@ -90,7 +93,7 @@ class JobCheckpointFilesView(ApiView):
 
     @extend_schema(operation_id="jobs_checkpoint_files", parameters=[PATH], responses=FileListOut)
     def get(self, request: Request, job: str) -> Response:
-        """The names in one folder of a job's checkpoint; without `path`, in its root."""
+        """List a folder of a job's checkpoint; without `path`, its root."""
         known_query(request, ("path",))
         kept = _kept(fetch_job(self.actor, job, "job.artifacts"))
         found, truncated = checkpoint_browsing.list_files(kept, request.query_params.get("path", ""))
@@ -126,7 +129,7 @@ class JobCheckpointArchiveView(ApiView):
         responses={(200, "application/x-tar"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, job: str) -> HttpResponseBase:
-        """Download a folder of a job's checkpoint, or all of it, as a tar archive. Links are left out."""
+        """Download a folder of a job's checkpoint, or all of it, as a tar archive. Links are omitted."""
         known_query(request, ("path",))
         found = fetch_job(self.actor, job, "job.artifacts")
         kept = _kept(found)
@@ -144,7 +147,16 @@ def _kept(job: Job) -> Checkpoint:
 
 def _no_checkpoint(job: Job) -> NoCheckpoint:
     if job.array_size is not None:
-        return NoCheckpoint(f"Array {job.name} has no checkpoint of its own.", hint="Each of its children has one.")
+        return NoCheckpoint(
+            Text(f"Array {job.name} has no checkpoint of its own.", f"数组作业 {job.name} 自身没有检查点。"),
+            hint=Text("Each of its children has one.", "其每个子作业各有检查点。"),
+        )
     if load_spec(job.spec_id).checkpoint is None:
-        return NoCheckpoint(f"Job {job.name} keeps no checkpoint.", hint="Write `checkpoint: {path: ckpt}` in the job file.")
-    return NoCheckpoint(f"The platform has no checkpoint of job {job.name}.", hint="`berth get` says since when, or why.")
+        return NoCheckpoint(
+            Text(f"Job {job.name} keeps no checkpoint.", f"作业 {job.name} 不保留检查点。"),
+            hint=Text("Write `checkpoint: {path: ckpt}` in the job file.", "请在作业文件中写 `checkpoint: {path: ckpt}`。"),
+        )
+    return NoCheckpoint(
+        Text(f"The platform has no checkpoint of job {job.name}.", f"平台没有作业 {job.name} 的检查点。"),
+        hint=Text("`berth get` says since when, or why.", "`berth get` 会说明从何时起，或原因。"),
+    )

@@ -11,8 +11,9 @@ from rest_framework.response import Response
 
 from jobs.api import examples
 from jobs.api.templates import SpecProblemOut
-from jobs.conversion import FORMATS, Kind, Source, convert
-from kernel.limits import NAME_LENGTH, SPEC_BYTES
+from jobs.bounds import SPEC_BYTES
+from jobs.conversion import FORMATS, NoteKind, Source, convert
+from kernel.limits import NAME_LENGTH
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
 from webapi.wording import reader_language
@@ -38,37 +39,37 @@ ANSWER = {
 
 
 class ConvertIn(StrictSerializer):
-    """A file of another system. Nothing in it is run or looked up."""
+    """A file of another system. Nothing in it is executed or resolved."""
 
     text = serializers.CharField(trim_whitespace=False, max_length=SPEC_BYTES, help_text="The whole file.")
     name = serializers.CharField(
-        required=False, allow_blank=True, max_length=NAME_LENGTH, help_text="The file's, for a script that names no job."
+        required=False, allow_blank=True, max_length=NAME_LENGTH, help_text="Name of the file, for a script that names no job."
     )
 
     def get_fields(self) -> dict[str, Any]:
-        choice = serializers.ChoiceField(
-            list(FORMATS), required=False, help_text="What it was written for. Default: as it looks."
-        )
+        choice = serializers.ChoiceField(list(FORMATS), required=False, help_text="Source format. Default: detected.")
         return {**super().get_fields(), "from": choice}  # A word that Python keeps for itself.
 
 
 class NoteOut(serializers.Serializer[Any]):
-    """What became of one part of the file, in the reader's language."""
+    """Result for a part of the file, in the reader's language."""
 
-    code = serializers.CharField(help_text="Stays the same from release to release.")
-    kind = serializers.ChoiceField(list(Kind), help_text="`carried`: the same here. `changed`: nearly. `lost`: not in the job.")
-    place = serializers.CharField(help_text="Its key or option.")
+    code = serializers.CharField(help_text="Stable across releases.")
+    kind = serializers.ChoiceField(
+        list(NoteKind), help_text="`carried`: the same here. `changed`: similar. `lost`: not in the job."
+    )
+    place = serializers.CharField(help_text="Key or option of the part.")
     line = serializers.IntegerField(allow_null=True)
     text = serializers.CharField()
-    hint = serializers.CharField(help_text="What to do; empty: nothing.")
+    hint = serializers.CharField(help_text="Action to take; empty: none.")
 
 
 class ConvertOut(serializers.Serializer[Any]):
     """The job. Send `spec` to POST /jobs, with or without `dry_run`."""
 
     spec = serializers.DictField()
-    notes = NoteOut(many=True, help_text="What was lost first, then what changed, then what was carried over.")
-    problems = SpecProblemOut(many=True, help_text="Empty: it can be submitted.")
+    notes = NoteOut(many=True, help_text="Lost parts first, then changed parts, then parts that were carried over.")
+    problems = SpecProblemOut(many=True, help_text="Empty: the job can be submitted.")
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": serializers.ChoiceField(list(FORMATS)), **super().get_fields()}
@@ -84,9 +85,9 @@ class JobConvertView(ApiView):
         examples=[examples.request("a script", {"text": SCRIPT}), examples.answer("converted", ANSWER)],
     )
     def post(self, request: Request) -> Response:
-        """An OpenPAI job (protocol v2, YAML) or a script for Slurm's sbatch, as a job of Berth. Nothing is stored.
+        """Convert an OpenPAI job (protocol v2, YAML) or an sbatch script of Slurm to a job. Nothing is stored.
 
-        Mistakes in the file are refused all at once, with their lines. What is wrong with the job that it makes is in `problems`.
+        All mistakes in the file are refused at once, with their lines. Problems of the resulting job are in `problems`.
         """
         known_query(request, ())
         body = ConvertIn.validated(request.data)
@@ -107,6 +108,6 @@ class JobConvertView(ApiView):
                     }
                     for note in made.notes
                 ],
-                "problems": [entry.as_dict() for entry in made.problems],
+                "problems": [entry.as_dict(language) for entry in made.problems],
             }
         )

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from jobs.models import Attempt, Job
 from jobs.selectors.find import fetch_job
 from kernel.clock import database_now
-from tenants.costs import job_cost
-from tenants.ledger_rows import currency
+from tenants.billing.costs import job_cost
+from tenants.billing.ledger_rows import currency
 from webapi.views import ApiView, known_query
 
 ATTEMPTS_SHOWN = 100
@@ -24,35 +24,35 @@ _AMOUNTS = (
 
 
 class AttemptCostOut(serializers.Serializer[Any]):
-    """What one attempt used and cost; `fate` is null while it runs."""
+    """Usage and cost of an attempt; `fate` is null while it runs."""
 
     number = serializers.IntegerField()
     fate = serializers.CharField(allow_null=True)
     gpu_milli_seconds = serializers.IntegerField()
     cpu_milli_seconds = serializers.IntegerField()
     memory_byte_seconds = serializers.IntegerField()
-    gpu_measured_milli_seconds = serializers.IntegerField(help_text="GPU time in which somebody looked; 0 while it runs.")
-    gpu_busy_milli_seconds = serializers.IntegerField(help_text="What of that the GPUs worked.")
+    gpu_measured_milli_seconds = serializers.IntegerField(help_text="GPU time with a measurement of use; 0 while it runs.")
+    gpu_busy_milli_seconds = serializers.IntegerField(help_text="Busy part of the GPU time.")
     held_seconds = serializers.IntegerField(
         allow_null=True,
-        help_text="How long the platform held the capacity, from admission to release. What is more than its tasks ran is "
-        "not charged. Null while it runs, and of attempts from before this was kept.",
+        help_text="Time from admission to release, in which capacity was held. Only the run time of tasks is charged. Null "
+        "while the attempt runs, and for attempts older than this record.",
     )
     micros = serializers.IntegerField()
 
 
 class JobCostOut(serializers.Serializer[Any]):
-    """Money in millionths of the currency. Of an array: of all of its children."""
+    """Cost in millionths of the currency. For an array: of all its children."""
 
     currency = serializers.CharField()
-    micros = serializers.IntegerField(help_text="So far, running attempts up to now.")
-    micros_per_hour = serializers.IntegerField(help_text="Of what runs now, at the prices of now.")
+    micros = serializers.IntegerField(help_text="So far, including running attempts.")
+    micros_per_hour = serializers.IntegerField(help_text="Of running attempts, at present prices.")
     gpu_milli_seconds = serializers.IntegerField()
     cpu_milli_seconds = serializers.IntegerField()
     memory_byte_seconds = serializers.IntegerField()
     gpu_measured_milli_seconds = serializers.IntegerField()
     gpu_busy_milli_seconds = serializers.IntegerField()
-    attempts = AttemptCostOut(many=True, help_text="The first hundred.")
+    attempts = AttemptCostOut(many=True, help_text="The first 100.")
 
 
 class JobCostView(ApiView):
@@ -62,7 +62,7 @@ class JobCostView(ApiView):
 
     @extend_schema(operation_id="jobs_cost_get", responses=JobCostOut)
     def get(self, request: Request, job: str) -> Response:
-        """What a job cost so far and costs an hour now; for its owner, managers of its tenant, and operators."""
+        """Get the cost of a job so far and per hour now; for its owner, managers of its tenant, and operators."""
         known_query(request, ())
         found = fetch_job(self.actor, job, "cost.read")
         self.check_feature(found.tenant_id)
@@ -80,13 +80,13 @@ class JobCostView(ApiView):
                 **_amounts(total),
                 "attempts": [
                     {
-                        "number": one.number,
-                        "fate": one.fate or None,
-                        **_amounts(one.use),
-                        "held_seconds": one.held_seconds,
-                        "micros": one.use.micros,
+                        "number": attempt.number,
+                        "fate": attempt.fate or None,
+                        **_amounts(attempt.use),
+                        "held_seconds": attempt.held_seconds,
+                        "micros": attempt.use.micros,
                     }
-                    for one in cost.attempts[:ATTEMPTS_SHOWN]
+                    for attempt in cost.attempts[:ATTEMPTS_SHOWN]
                 ],
             }
         )

@@ -26,13 +26,13 @@ from webapi.views import ApiView, known_query, query_flag
 
 @extend_schema_serializer(examples=[OpenApiExample("for repair", {"reason": "Fan 3 is noisy."})])
 class DrainIn(StrictSerializer):
-    """Why, as everybody is told who waits for the machine."""
+    """Reason, shown to all users whose jobs wait for the node."""
 
     reason = NameField(max_length=NOTE_LENGTH, required=False, allow_blank=True, default="")
 
 
 class DrainedNodeOut(serializers.Serializer[Any]):
-    """The machine."""
+    """The node."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -40,31 +40,33 @@ class DrainedNodeOut(serializers.Serializer[Any]):
 
 
 class LeavingOut(serializers.Serializer[Any]):
-    """A job that has tasks there. It goes as a whole, waits again with its old age, and pays no retry."""
+    """A job with tasks on the node. It is evicted as a whole, requeued with its old age, and pays no retry."""
 
     job = ReferenceOut()
     tenant = serializers.CharField()
     user = serializers.CharField()
-    tasks = serializers.IntegerField(help_text="On this machine.")
+    tasks = serializers.IntegerField(help_text="On this node.")
     started_at = serializers.DateTimeField(allow_null=True)
-    is_leaving = serializers.BooleanField(help_text="It was told to go before.")
-    checkpoint = serializers.BooleanField(help_text="It is told to save its work first; without one, it begins anew.")
+    is_leaving = serializers.BooleanField(help_text="The job was already asked to leave.")
+    checkpoint = serializers.BooleanField(help_text="The job saves its work first; without a checkpoint it starts anew.")
 
 
 class DrainOut(serializers.Serializer[Any]):
-    """Who goes, or would."""
+    """Jobs that are evicted, or would be."""
 
     node = DrainedNodeOut()
     jobs = LeavingOut(many=True)
-    plan = serializers.CharField(help_text="The plan's name: send it with a dry run's as `?plan=` to have just this done.")
+    plan = serializers.CharField(
+        help_text="Name of the plan; send it as `?plan=`, with the confirmation, to apply exactly this plan."
+    )
 
 
 class AffectedOut(serializers.Serializer[Any]):
-    """Whose jobs have tasks on the machine, as far as you see them."""
+    """Jobs with tasks on the node, as far as you can see them."""
 
     node = DrainedNodeOut()
     jobs = LeavingOut(many=True)
-    others = serializers.IntegerField(help_text="How many jobs there are besides, of tenants that you do not see.")
+    others = serializers.IntegerField(help_text="Number of further jobs, of tenants that you cannot see.")
 
 
 class NodeAffectedView(ApiView):
@@ -72,12 +74,12 @@ class NodeAffectedView(ApiView):
 
     @extend_schema(operation_id="nodes_affected", responses=AffectedOut)
     def get(self, request: Request, node_id: str) -> Response:
-        """Jobs that would have to leave a machine: those that you see, and the number of the others. Nothing is changed."""
+        """List jobs that a drain of the node would evict: those that you can see, and the number of others."""
         known_query(request, ())
         node = fetch_node(self.actor, node_id, "node.read")
         plan = plan_drain(node.id)
-        seen = set(visible(self.actor, Job).filter(id__in=[one.job_id for one in plan.jobs]).values_list("id", flat=True))
-        shown = [one.as_dict() for one in plan.jobs if one.job_id in seen]
+        seen = set(visible(self.actor, Job).filter(id__in=[job.job_id for job in plan.jobs]).values_list("id", flat=True))
+        shown = [job.as_dict() for job in plan.jobs if job.job_id in seen]
         return Response({"node": plan.as_dict()["node"], "jobs": shown, "others": len(plan.jobs) - len(shown)})
 
 
@@ -86,15 +88,15 @@ class NodeDrainView(ApiView):
 
     @extend_schema(
         operation_id="nodes_drain",
-        parameters=[OpenApiParameter("dry_run", bool, description="Show who would have to go, change nothing."), PLAN],
+        parameters=[OpenApiParameter("dry_run", bool, description="Dry run: show the jobs that would be evicted."), PLAN],
         request=DrainIn,
         responses={200: DrainOut},
     )
     @idempotent
     def post(self, request: Request, node_id: str) -> Response:
-        """Let nothing new start on a machine, and have all that runs there make way: checkpoint signal, grace, back in line.
+        """Drain a node: cordon it and evict its jobs, which get the checkpoint signal and the grace period, and are requeued.
 
-        With `dry_run` the jobs are only listed. With the `plan` of that, just these go, or nobody.
+        With `dry_run` the jobs are only listed. With the `plan` of a dry run exactly these jobs are evicted, or none.
         """
         known_query(request, ("dry_run", "plan"))
         body = DrainIn.validated(request.data or {})

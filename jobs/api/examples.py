@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from clusters.api.representations import ReferenceOut, ResourcesOut
 from jobs.api.representations import PastOut
-from tenants.api.serializers import TenantRef
+from tenants.identity.api.serializers import TenantRef
 
 _ID = "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"
 _GIB = 1024**3
@@ -89,7 +89,7 @@ COUNTS: dict[str, Any] = {
 
 
 class BatchOut(serializers.Serializer[Any]):
-    """What was stored, in the order of the items."""
+    """Stored jobs, in the order of the items."""
 
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
@@ -98,8 +98,8 @@ class BatchOut(serializers.Serializer[Any]):
 class PlannedRoleOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     replicas = serializers.IntegerField()
-    command = serializers.JSONField(help_text="A line for the shell, or a list of arguments.")
-    resources = ResourcesOut(help_text="Of one task.")
+    command = serializers.JSONField(help_text="A shell command, or a list of arguments.")
+    resources = ResourcesOut(help_text="Amount per task.")
 
 
 class PlannedImageOut(serializers.Serializer[Any]):
@@ -117,35 +117,35 @@ class SpecChangeOut(serializers.Serializer[Any]):
 class OptionRoleOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     replicas = serializers.IntegerField()
-    resources = ResourcesOut(help_text="Of one task.")
+    resources = ResourcesOut(help_text="Amount per task.")
 
 
 class OptionCostOut(serializers.Serializer[Any]):
-    """In millionths of the currency, in the cheapest of its pools; `_max` in the dearest, should it run for long."""
+    """Cost in millionths of the currency, in the cheapest of its pools; `_max` in the dearest pool, for the longest run time."""
 
     micros_per_hour = serializers.IntegerField()
     micros_per_hour_max = serializers.IntegerField()
-    micros = serializers.IntegerField(allow_null=True, help_text="For `runs_seconds`; null where nobody knows how long it runs.")
+    micros = serializers.IntegerField(allow_null=True, help_text="Cost for `runs_seconds`; null if the run time is unknown.")
     micros_max = serializers.IntegerField(allow_null=True)
 
 
 class OptionOut(serializers.Serializer[Any]):
-    """One size of the ask: when it would start if nothing else is submitted, and what it would cost."""
+    """A size of the request: its predicted start if no further job is submitted, and its cost."""
 
     size = serializers.ChoiceField(["asked", "half", "quarter"])
     roles = OptionRoleOut(many=True)
     total = ResourcesOut()
     pools = serializers.ListField(child=serializers.CharField())
-    p50_at = serializers.DateTimeField(allow_null=True, help_text="As likely as not by then.")
-    p90_at = serializers.DateTimeField(allow_null=True, help_text="Nine times in ten by then.")
+    p50_at = serializers.DateTimeField(allow_null=True, help_text="50 % likely by this time.")
+    p90_at = serializers.DateTimeField(allow_null=True, help_text="90 % likely by this time.")
     starts_now = serializers.BooleanField()
-    reason = serializers.CharField(allow_blank=True, help_text="Why there is no start to tell.")
+    reason = serializers.CharField(allow_blank=True, help_text="Reason why there is no predicted start.")
     cost = OptionCostOut(allow_null=True)
 
 
 class StartForecastOut(serializers.Serializer[Any]):
-    """Of one job, also of an array. `runs_seconds` is how long it is thought to run, by `runs_by`: its own past under this
-    `name`, its `user`'s, its `queue`'s, `all`, or `asked`: its max_runtime. A smaller ask may need longer for the same work."""
+    """Of a single job, also for an array. `runs_seconds` is the predicted run time, by `runs_by`: past jobs with this `name`, of
+    this `user`, of this `queue`, `all`, or `asked`: its max_runtime. A smaller request may run longer for the same work."""
 
     currency = serializers.CharField()
     runs_seconds = serializers.IntegerField(allow_null=True)
@@ -155,15 +155,15 @@ class StartForecastOut(serializers.Serializer[Any]):
 
 
 class FetchedFirstOut(serializers.Serializer[Any]):
-    """Code that a job of its own fetches from Git before the planned one can start."""
+    """Code that a separate job fetches from Git before the planned job can start."""
 
-    job = serializers.CharField(help_text="The name of that job.")
+    job = serializers.CharField(help_text="Name of the fetching job.")
     git = serializers.CharField()
     ref = serializers.CharField()
 
 
 class PlanOut(serializers.Serializer[Any]):
-    """What a submission with `dry_run` would do. Nothing was stored."""
+    """Result of a submission with `dry_run`. Nothing was stored."""
 
     name = serializers.CharField()
     tenant = TenantRef()
@@ -171,32 +171,32 @@ class PlanOut(serializers.Serializer[Any]):
     image = PlannedImageOut()
     framework = serializers.CharField()
     roles = PlannedRoleOut(many=True)
-    total = ResourcesOut(help_text="Of one attempt.")
+    total = ResourcesOut(help_text="Resources of an attempt.")
     jobs = serializers.IntegerField(help_text="More than one for an array.")
-    priority = serializers.IntegerField(help_text="That it waits with.")
+    priority = serializers.IntegerField(help_text="Priority while the job waits.")
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     planned_runtime_seconds = serializers.IntegerField(
         allow_null=True,
-        help_text="How long it is planned to run until more is known of its kind: `max_runtime`, else its queue's default, "
-        "else the installation's; null: for ever. Without `max_runtime` it is not ended then.",
+        help_text="Planned run time until similar jobs have ended: `max_runtime`, else the queue's default, else the "
+        "installation's; null: no limit. A job without `max_runtime` is not ended then.",
     )
     depends_on = serializers.ListField(child=serializers.CharField(), help_text="`condition:job id`.")
     fetches = FetchedFirstOut(allow_null=True)
     spec_digest = serializers.CharField()
-    spec = serializers.DictField(help_text="As it would be stored.")
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")
-    forecast = StartForecastOut(required=False, help_text="Where it was asked for.")
-    changes = SpecChangeOut(many=True, required=False, help_text="Against the job that it repeats.")
-    plan = serializers.CharField(required=False, help_text="The plan's name: send it as `?plan=` to have just this done.")
+    spec = serializers.DictField(help_text="The spec as it would be stored.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="Also reasons for which the job would never start.")
+    forecast = StartForecastOut(required=False, help_text="Only if requested.")
+    changes = SpecChangeOut(many=True, required=False, help_text="Differences from the job that it repeats.")
+    plan = serializers.CharField(required=False, help_text="Name of the plan; send it as `?plan=` to apply exactly this plan.")
 
 
 class BatchPlanOut(serializers.Serializer[Any]):
-    """What a batch with `dry_run` would do."""
+    """Result of a batch with `dry_run`."""
 
     count = serializers.IntegerField()
     first = PlanOut()
-    digest = serializers.CharField(help_text="Of all of them.")
-    plan = serializers.CharField(help_text="The plan's name: send it as `?plan=` to have just this done.")
+    digest = serializers.CharField(help_text="Digest of all jobs.")
+    plan = serializers.CharField(help_text="Name of the plan; send it as `?plan=` to apply exactly this plan.")
 
 
 def request(name: str, value: dict[str, Any]) -> OpenApiExample:

@@ -18,9 +18,8 @@ from jobs.selectors.decisions import decisions_json
 from jobs.selectors.find import fetch_job
 from jobs.services.explaining import explain_job
 from jobs.services.what_if import answer_what_if
-from kernel.clock import database_now
-from tenants.quota.shares import Standing
-from webapi.fields import utc_text
+from kernel.clock import database_now, utc_text
+from tenants.capacity.quota.shares import Standing
 from webapi.pagination import page
 from webapi.schema import page_of
 from webapi.views import ApiView, known_query, query_flag
@@ -30,18 +29,18 @@ LATEST = 5  # Decisions that are told with an explanation.
 
 
 class FilterOut(serializers.Serializer[Any]):
-    """What keeps a task out of how many machines: `need` is what it asks of one, `best` the most that any of them has left."""
+    """A filter that excludes nodes: `need` is what a task requests of a node, `best` the most that a node has left."""
 
     code = serializers.CharField()
     text = serializers.CharField()
     machines = serializers.IntegerField()
     need = serializers.IntegerField()
     best = serializers.IntegerField()
-    never = serializers.IntegerField(help_text="How many would refuse even when empty.")
+    never = serializers.IntegerField(help_text="Number of nodes that do not fit the task even when empty.")
 
 
 class HolderOut(serializers.Serializer[Any]):
-    """What jobs of a queue hold by one standing. `queue` null: of other tenants, together. `kept`: nothing runs on it."""
+    """Amount that jobs of a queue hold with a standing. `queue` null: other tenants together. `kept`: idle."""
 
     queue = ReferenceOut(allow_null=True)
     cpu_millis = serializers.IntegerField()
@@ -49,12 +48,12 @@ class HolderOut(serializers.Serializer[Any]):
     gpu_millis = serializers.IntegerField()
     jobs = serializers.IntegerField()
     since = serializers.DateTimeField(allow_null=True)
-    standing = serializers.ChoiceField([one.name.lower() for one in Standing])
+    standing = serializers.ChoiceField([standing.name.lower() for standing in Standing])
     kept = serializers.BooleanField()
 
 
 class UnmetOut(serializers.Serializer[Any]):
-    """One thing that would keep the job waiting on its own. `own`: wherever it might go; `instead`: its end is enough."""
+    """A condition that alone would keep the job waiting. `own`: in any pool; `instead`: its end is enough."""
 
     code = serializers.CharField()
     text = serializers.CharField()
@@ -71,16 +70,18 @@ class UnmetOut(serializers.Serializer[Any]):
     until = serializers.DateTimeField(allow_null=True)
     filters = FilterOut(many=True)
     held_by = HolderOut(many=True)
-    jobs = ReferenceOut(many=True, help_text="Those that it is about, as far as you see them.")
+    jobs = ReferenceOut(many=True, help_text="Jobs that it concerns, as far as you can see them.")
     jobs_count = serializers.IntegerField()
 
 
 class PlaceOut(serializers.Serializer[Any]):
-    """From 1; null where it stands in no line, because something of its own withholds it."""
+    """From 1; null if the job is in no order, because it is withheld by a condition of its own."""
 
     in_queue = serializers.IntegerField(allow_null=True)
     queue_length = serializers.IntegerField()
-    in_pool = serializers.IntegerField(allow_null=True, help_text="Among all that may use one of its pools, by the fair order.")
+    in_pool = serializers.IntegerField(
+        allow_null=True, help_text="Place among all jobs that may use one of its pools, by the fair order."
+    )
     pool_length = serializers.IntegerField()
 
 
@@ -88,52 +89,52 @@ class QueueFactorOut(serializers.Serializer[Any]):
     """Shares are in billionths of a pool, divided by the queue's weight."""
 
     queue = ReferenceOut(allow_null=True)
-    is_owed = serializers.BooleanField(help_text="It holds less than it deserves, and comes first.")
-    share = serializers.IntegerField(help_text="With history; the smallest comes first.")
+    is_owed = serializers.BooleanField(help_text="The queue holds less than it deserves, and comes first.")
+    share = serializers.IntegerField(help_text="Share with history; the smallest comes first.")
     share_now = serializers.IntegerField()
 
 
 class FactorsOut(serializers.Serializer[Any]):
-    """What gives a job its place."""
+    """Factors of a job's place."""
 
     priority = serializers.IntegerField()
-    priority_seconds = serializers.IntegerField(help_text="How much waiting the priority is worth.")
+    priority_seconds = serializers.IntegerField(help_text="Waiting time that the priority is equal to.")
     waited_seconds = serializers.IntegerField()
-    order_seconds = serializers.IntegerField(help_text="How far it was moved in its own queue; below 0: forward.")
-    queues = QueueFactorOut(many=True, help_text="On the way from root to its own.")
+    order_seconds = serializers.IntegerField(help_text="How far the job was moved in its queue; below 0: forward.")
+    queues = QueueFactorOut(many=True, help_text="Queues from the root to its own.")
 
 
 class MakerOut(serializers.Serializer[Any]):
-    """Who may make a change by role. `tenant` null: of operators, and of managers of a tenant that you do not see."""
+    """Users who may make a change, by role. `tenant` null: operators, and managers of a tenant that you cannot see."""
 
     role = serializers.ChoiceField(["manager", "operator"])
     tenant = ReferenceOut(allow_null=True)
 
 
 class SuggestionOut(serializers.Serializer[Any]):
-    """A change after which the job would start; it was tried on a copy. `starts_now` false: once others were evicted for it."""
+    """A change after which the job would start, tried on a copy. `starts_now` false: after the preemption of other jobs."""
 
     kind = serializers.CharField()
     text = serializers.CharField()
     starts_now = serializers.BooleanField()
     changes = serializers.ListField(
-        child=serializers.DictField(), help_text="As POST /what-if takes them from you; empty where it would refuse one of them."
+        child=serializers.DictField(),
+        help_text="Changes in the form of POST /what-if; empty if it would refuse a change from you.",
     )
-    by = MakerOut(many=True, help_text="Who has to make those changes that you may not make; empty: you may make all.")
+    by = MakerOut(many=True, help_text="Users who may make the changes that you may not make; empty: you may make all.")
     evicts = ReferenceOut(many=True)
     evicts_count = serializers.IntegerField()
 
 
 class ExpectedOut(serializers.Serializer[Any]):
-    """When it starts if nothing else is submitted: as likely as not by p50, nine times in ten by p90, as lists and boards say.
+    """Predicted start if no further job is submitted, as in lists and boards: `p50_at` is 50 % likely, `p90_at` 90 % likely.
 
-    p50_at null beside a p90: it has passed, or `reason` is `uncertain` (the samples are too far apart, or likely starts of such
-    waits were too far off of late) or `little_history` (too few jobs have ended; p90 is by when it starts if all take as long as
-    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and no similar job has
-    finished yet), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further
-    away than was looked), `too_many` (too many jobs wait or run to look ahead), `not_yet` (it began to wait just now: known by
-    `known_by`), else what it waits for. `error`: the median error of such p50 of late, as a part of the wait; null: not known
-    yet.
+    `p50_at` null beside a `p90_at`: it has passed, or `reason` is `uncertain` (the samples are too far apart, or recent
+    predictions of such waits were too far off) or `little_history` (too few jobs have ended; p90 assumes that every job takes its
+    maximum run time). Both null: `little_history`, `unknown_ends` (it waits for jobs without a run time limit, and no similar
+    job has ended yet), `overdue` (it was predicted with 90 % by `was_by`, which has passed), `horizon` or `passes` (beyond the
+    planning horizon), `too_many` (too many jobs wait or run), `not_yet` (it has just begun to wait: predicted by `known_by`),
+    else the reason of its wait. `error`: the recent median error of p50, as a part of the wait; null: not known yet.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
@@ -141,30 +142,34 @@ class ExpectedOut(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
     was_by = serializers.DateTimeField(allow_null=True)
-    known_by = serializers.DateTimeField(allow_null=True, help_text="Of `not_yet`: it began to wait just now, first or again.")
+    known_by = serializers.DateTimeField(
+        allow_null=True, help_text="For `not_yet`: the job has just begun to wait, for the first time or again."
+    )
     error = serializers.FloatField(allow_null=True)
     past = PastOut()
 
 
 class LatestOut(serializers.Serializer[Any]):
-    """By when it starts at the latest, which is a bound and no expectation.
+    """Latest start, which is a bound and no prediction.
 
-    `booked`: no later job may delay it; it gives way to an older right, a lost machine or a lowered limit, and then has another.
-    `line`: if nothing else is submitted and no job is evicted. Null where none can be told: `runtime_unknown`, others may run for
-    any time; else what would keep it waiting even alone.
+    `backfill_reservation`: the start is reserved; no later job may delay it. It yields only to a prior claim, a lost node or a
+    lowered limit, and is then reserved anew. `claim`: other jobs leave for it, and their longest grace is over by then. `line`:
+    if no further job is submitted and no job is preempted. Null where there is no bound: `runtime_unknown` (other jobs have no
+    run time limit), `grace_over` (other jobs take longer than their grace), else the reason that would keep it waiting even
+    alone.
     """
 
     at = serializers.DateTimeField(allow_null=True)
-    kind = serializers.ChoiceField(["booked", "line"], allow_null=True)
+    kind = serializers.ChoiceField(["backfill_reservation", "claim", "line"], allow_null=True)
     reason = serializers.CharField(allow_blank=True)
     next_reservation_from = serializers.DateTimeField(
-        allow_null=True, help_text="From then on the next reserved start in its pools goes to this job."
+        allow_null=True, help_text="Time from which the job gets the next reserved start in its pools."
     )
     text = serializers.CharField()
 
 
 class DecisionOut(serializers.Serializer[Any]):
-    """One decision of the scheduler about the job, with what it was weighed against at that moment."""
+    """A decision of the scheduler about the job, with the candidates of that time."""
 
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
@@ -174,23 +179,23 @@ class DecisionOut(serializers.Serializer[Any]):
 
 
 class ExplainOut(serializers.Serializer[Any]):
-    """Why a job waits. For one that does not, only the state, the reason and what was decided."""
+    """Reasons why a job waits. For a job that does not wait: only state, reason and decisions."""
 
     job = ReferenceOut()
     state = serializers.ChoiceField(JOB_STATES)
     at = serializers.DateTimeField()
     reason = ReasonOut(allow_null=True)
-    starts = serializers.BooleanField(help_text="The next pass would start it.")
+    starts = serializers.BooleanField(help_text="The next pass of the scheduler would start the job.")
     conditions = UnmetOut(many=True)
     place = PlaceOut(allow_null=True)
     factors = FactorsOut(allow_null=True)
     suggestions = SuggestionOut(many=True)
     suggestions_bounded = serializers.BooleanField(
-        help_text="The search for suggestions ended at its bound: other changes may help, too."
+        help_text="The search for suggestions ended at its limit; other changes may help, too."
     )
     expected = ExpectedOut(allow_null=True)
     latest = LatestOut(allow_null=True)
-    decisions = DecisionOut(many=True, help_text=f"The latest {LATEST}.")
+    decisions = DecisionOut(many=True, help_text=f"The last {LATEST}.")
 
 
 class JobExplainView(ApiView):
@@ -198,11 +203,11 @@ class JobExplainView(ApiView):
 
     @extend_schema(
         operation_id="jobs_explain",
-        parameters=[OpenApiParameter("quick", bool, description="Without suggestions and expected start, which take longest.")],
+        parameters=[OpenApiParameter("quick", bool, description="Omit suggestions and predicted start, which take longest.")],
         responses=ExplainOut,
     )
     def get(self, request: Request, job: str) -> Response:
-        """All that keeps a job waiting, with what is held and by whom, its place, and tried changes that would start it."""
+        """Explain why a job waits: reasons, holders of what it lacks, its place, and tested changes that would start it."""
         known_query(request, ("quick",))
         language = reader_language(request)
         found, now = fetch_job(self.actor, job, "job.read"), database_now()
@@ -230,7 +235,7 @@ class JobDecisionsView(ApiView):
 
     @extend_schema(operation_id="jobs_decisions", responses=page_of(DecisionOut))
     def get(self, request: Request, job: str) -> Response:
-        """Every start, eviction and refusal, newest first, with candidates, filters, scores, victims and policy."""
+        """List starts, preemptions and refusals, newest first, with candidates, filters, scores, victims and policy."""
         known_query(request, ())
         found = fetch_job(self.actor, job, "job.read")
         rows, language = DecisionRecord.objects.filter(job_id=found.id), reader_language(request)
@@ -247,7 +252,7 @@ class WhatIfView(ApiView):
         examples=[OpenApiExample("a higher ceiling", bodies.EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
-        """Who would start, wait or be evicted after these changes, against the pass without them. Nothing is changed."""
+        """Predict which jobs would start, wait or be preempted after changes, against a pass without them. Nothing changes."""
         known_query(request, ())
         body = bodies.WhatIfIn.validated(request.data)
         answer = answer_what_if(

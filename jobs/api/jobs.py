@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from rest_framework.response import Response
 from jobs.api import examples
 from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json, standing_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document, priority_reason
+from jobs.loading.specs import load_spec
 from jobs.models import Job, StoredSpec
 from jobs.selectors.counts import job_counts, job_counts_by_queue
 from jobs.selectors.find import fetch_job
@@ -25,17 +27,18 @@ from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
 from jobs.services.forecast import forecast
-from jobs.services.preview import batch_plan_json, plan_json
+from jobs.services.preview import batch_plan_json, plan_json, warned_in
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
 from jobs.services.store import store, submit
-from jobs.services.submit import prepare
-from jobs.spec.model import Kind
+from jobs.services.submit import ask_registries, prepare
+from jobs.spec.model import JobKind
 from jobs.spec.schema import json_schema
 from kernel.clock import database_now
-from kernel.errors import FieldError, InvalidInput
+from kernel.errors import BerthError, FieldError, InvalidInput
 from kernel.ids import id_at
-from tenants.access import role_allows
+from kernel.words import Text
+from tenants.identity.access import role_allows
 from tenants.selectors import find_queue_ids, find_user_id, get_tenant
 from webapi.access import visible
 from webapi.actors import facts_of
@@ -69,7 +72,7 @@ CLOCKS_APART = timedelta(days=1)
 
 
 class JobListView(ApiView):
-    """Jobs, newest first."""
+    """List jobs, newest first."""
 
     parser_classes = [LimitedJSONParser, YamlBody]
 
@@ -77,30 +80,30 @@ class JobListView(ApiView):
         operation_id="jobs_list",
         parameters=[
             OpenApiParameter("tenant", str, description="Id, slug or name."),
-            OpenApiParameter("state", str, many=True, enum=JOB_STATES, description="Several: any of them."),
+            OpenApiParameter("state", str, many=True, enum=JOB_STATES, description="May be repeated: any of them."),
             OpenApiParameter("queue", str, description="Id or name."),
             OpenApiParameter("user", str, description="Name."),
-            OpenApiParameter("mine", bool, description="Only one's own."),
-            OpenApiParameter("name", str, description="Exactly this name."),
-            OpenApiParameter("q", str, description="Part of the name or of a tag, in whatever case."),
-            OpenApiParameter("tag", str, many=True, description="Several: all of them."),
-            OpenApiParameter("label", str, many=True, description="`key=value`; several: all of them."),
-            OpenApiParameter("kind", str, enum=list(Kind)),
+            OpenApiParameter("mine", bool, description="Only your own jobs."),
+            OpenApiParameter("name", str, description="Exact name."),
+            OpenApiParameter("q", str, description="Part of the name or of a tag, case-insensitive."),
+            OpenApiParameter("tag", str, many=True, description="May be repeated: all of them."),
+            OpenApiParameter("label", str, many=True, description="`key=value`; may be repeated: jobs with all of them."),
+            OpenApiParameter("kind", str, enum=list(JobKind)),
             OpenApiParameter("since", str, description="Submitted at or after this time; ended, with `sort=finished`."),
             OpenApiParameter("until", str, description="Submitted before this time; ended, with `sort=finished`."),
-            OpenApiParameter("parent", str, description="Children of this array. Without it, children are not listed."),
+            OpenApiParameter("parent", str, description="Children of this array. Otherwise children are not listed."),
             OpenApiParameter(
                 "sort",
                 str,
                 enum=list(SORTS),
-                description="`created`: newest first, the default. `finished`: those that ended, the latest end first. "
-                "`priority`: the highest first.",
+                description="`created`: newest first, the default. `finished`: ended jobs, latest end first. `priority`: "
+                "highest first.",
             ),
             OpenApiParameter(
                 "standing",
                 bool,
-                description="Also `place` and `expected_start` of those that wait, who holds the room that they lack, and what "
-                "those that run hold.",
+                description="Include `place` and `expected_start` of waiting jobs, the holders of the capacity that they lack, "
+                "and the resources of running jobs.",
             ),
         ],
         responses=page_of(JobOut),
@@ -111,8 +114,8 @@ class JobListView(ApiView):
         show = partial(standing_json, actor=self.actor) if query_flag(request, "standing") else job_json
         sort = request.query_params.get("sort", "created")
         if sort not in SORTS:
-            message = f"There is no order {sort[:80]!r}."
-            hint = f"Orders are: {', '.join(SORTS)}."
+            message = Text(f"There is no order {sort[:80]!r}.", f"没有排序方式 {sort[:80]!r}。")
+            hint = Text(f"Orders are: {', '.join(SORTS)}.", f"排序方式：{', '.join(SORTS)}。")
             raise InvalidInput(message, hint=hint, fields=[FieldError("/sort", "choice", message, hint)])
         rows = _within(request, _filtered(self, request, visible(self.actor, Job)), ends=sort == "finished")
         order = SORTS[sort]
@@ -129,18 +132,18 @@ class JobListView(ApiView):
         operation_id="jobs_create",
         request=SubmitIn,
         parameters=[
-            OpenApiParameter("dry_run", bool, description="Check everything and store nothing."),
+            OpenApiParameter("dry_run", bool, description="Dry run: check everything, store nothing."),
             PLAN,
             OpenApiParameter(
                 "forecast",
                 bool,
-                description="With `dry_run`: also when it would start and what it would cost, as asked, half and a quarter.",
+                description="With `dry_run`: include predicted start and cost, for the requested size, half and a quarter of it.",
             ),
             OpenApiParameter(
                 "priority_reason",
                 str,
-                description="Why the job needs a priority above one's own: it is stored with the highest that one may use, and "
-                "the rest is requested. Without it, such a job is refused.",
+                description="Reason for a priority above your limit: the job is stored with your limit, and the rest is "
+                "requested. Without a reason, such a job is refused.",
             ),
         ],
         responses={201: JobOut, 200: examples.PlanOut},
@@ -148,7 +151,7 @@ class JobListView(ApiView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        """Submit a job. The answer holds the job and why it waits."""
+        """Submit a job. The answer holds the job and the reason why it waits."""
         tenant, document = one_document(request)
         facts, actor = facts_of(request), self.actor
         reason = priority_reason(request)
@@ -157,7 +160,9 @@ class JobListView(ApiView):
         if asked is not None or query_flag(request, "dry_run"):
             plan = plan_json(submission)
             if query_flag(request, "dry_run"):
-                shown = named(plan)  # Before the forecast, which is of the moment and no part of the plan.
+                shown = warned_in(
+                    reader_language(request), submission, named(plan)
+                )  # Before the forecast, which is of the moment and no part of the plan.
                 if query_flag(request, "forecast"):
                     with_cost = is_on(request, "billing", submission.tenant.id)
                     shown["forecast"] = forecast(submission, actor=actor, with_cost=with_cost, now=facts.now)
@@ -169,6 +174,12 @@ class JobListView(ApiView):
         body = new_job_json(row, submission, actor, language=reader_language(request))
         return with_etag(Response(body, status=201, headers={"Location": f"/api/v1/jobs/{row['id']}"}), row["version"])
 
+    def beforehand(self, request: Request) -> None:
+        """Registries are asked before the transaction of the key."""
+        with suppress(BerthError):
+            tenant, document = one_document(request)
+            ask_registries(actor=self.actor, tenant=tenant, documents=[document], facts=facts_of(request))
+
 
 class JobCountsView(ApiView):
     """How many jobs there are."""
@@ -178,13 +189,13 @@ class JobCountsView(ApiView):
         parameters=[
             OpenApiParameter("tenant", str, description="Id, slug or name."),
             OpenApiParameter("queue", str, description="Id or name."),
-            OpenApiParameter("by_queue", bool, description="Also of each queue with jobs that have not ended."),
+            OpenApiParameter("by_queue", bool, description="Include each queue with jobs that have not ended."),
         ],
         responses=JobCountsOut,
         examples=[examples.answer("Counts", examples.COUNTS)],
     )
     def get(self, request: Request) -> Response:
-        """How many jobs are in each state, an array counting as one. The numbers are kept, not counted for this call."""
+        """Count jobs by state; an array counts once. The numbers are maintained, not computed per call."""
         known_query(request, ("tenant", "queue", "by_queue"))
         query = request.query_params
         tenant_id = get_tenant(self.actor, query["tenant"]).id if "tenant" in query else None
@@ -211,7 +222,7 @@ class JobBatchView(ApiView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        """Submit up to 10,000 jobs, all or none: one spec with items that differ, or one spec a line (NDJSON)."""
+        """Submit up to 10,000 jobs, all or none: a spec with items that differ, or a spec per line (NDJSON)."""
         tenant, items, base = many_documents(request)
         facts = facts_of(request)
         submissions = prepare_batch(actor=self.actor, tenant=tenant, items=items, base=base, facts=facts)
@@ -219,14 +230,20 @@ class JobBatchView(ApiView):
         if asked is not None or query_flag(request, "dry_run"):
             plan = batch_plan_json(submissions)
             if query_flag(request, "dry_run"):
-                return Response(named(plan))
+                first = warned_in(reader_language(request), submissions[0], plan["first"])
+                return Response({**named(plan), "first": first})
             hold_to(asked, plan)
         ids = submit(submissions, actor=self.actor, now=facts.now, call="job.submit_batch")
         return Response({"count": len(ids), "ids": [str(job_id) for job_id in ids]}, status=201)
 
+    def beforehand(self, request: Request) -> None:
+        with suppress(BerthError):
+            tenant, items, base = many_documents(request)
+            ask_registries(actor=self.actor, tenant=tenant, documents=[base, *items], facts=facts_of(request))
+
 
 class JobView(ApiView):
-    """One job."""
+    """Get a job."""
 
     @extend_schema(operation_id="jobs_get", responses=JobOut, examples=[examples.answer("A job", examples.JOB)])
     def get(self, request: Request, job: str) -> Response:
@@ -245,7 +262,7 @@ class JobView(ApiView):
 
 
 class JobSpecView(ApiView):
-    """The spec as stored: the same bytes whichever door it came through."""
+    """Get the stored spec: the same bytes for every way of submission."""
 
     @extend_schema(operation_id="jobs_spec", responses={200: dict})
     def get(self, request: Request, job: str) -> HttpResponse:
@@ -262,7 +279,7 @@ class JobStopView(ApiView):
     @extend_schema(operation_id="jobs_stop", request=StopIn, responses={202: JobOut})
     @idempotent
     def post(self, request: Request, job: str) -> Response:
-        """Ask a job, or a whole array, to stop. What ended already stays as it is."""
+        """Stop a job or a whole array. Ended jobs are unchanged."""
         body = StopIn.validated(request.data or {})
         found = fetch_job(self.actor, job, "job.stop")
         stop_jobs(
@@ -276,6 +293,13 @@ class JobAgainView(ApiView):
 
     kind = "rerun"
 
+    def beforehand(self, request: Request, job: str) -> None:
+        with suppress(BerthError):
+            changes = AgainIn.validated(request.data or {}).get("changes") or {}
+            found = fetch_job(self.actor, job, "job.rerun")
+            documents = [changes if "image" in changes else {"image": load_spec(found.spec_id).image}]
+            ask_registries(actor=self.actor, tenant=str(found.tenant_id), documents=documents, facts=facts_of(request))
+
     @idempotent
     def post(self, request: Request, job: str) -> Response:
         body = AgainIn.validated(request.data or {})
@@ -283,13 +307,13 @@ class JobAgainView(ApiView):
         submission = prepare_again(actor=self.actor, job=found, kind=self.kind, changes=body.get("changes") or {})
         plan = plan_json(submission, compared_with=found)
         if query_flag(request, "dry_run"):
-            return Response(named(plan))
+            return Response(warned_in(reader_language(request), submission, named(plan)))
         hold_to(asked_plan(request), plan)
         job_id = run_again(actor=self.actor, job=found, kind=self.kind, submission=submission, now=database_now())
         return _job_response(self, str(job_id), status=201)
 
 
-_DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan and what would differ.")
+_DRY_RUN = OpenApiParameter("dry_run", bool, description="Dry run: answer with the plan and the differences.")
 
 
 @extend_schema_view(
@@ -298,7 +322,7 @@ _DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan a
     )
 )
 class JobRerunView(JobAgainView):
-    """Run a job again, with the same spec or with changes."""
+    """Resubmit a job, with the same spec or with changes."""
 
     kind = "rerun"
 
@@ -309,7 +333,7 @@ class JobRerunView(JobAgainView):
     )
 )
 class JobCloneView(JobAgainView):
-    """Make a job one's own: the same spec under another name; secrets must be named again."""
+    """Clone a job: submit its spec under another name; secrets must be named again."""
 
     kind = "clone"
 
@@ -334,7 +358,7 @@ class JobTagView(ApiView):
 
 
 class JobSpecSchemaView(ApiView):
-    """The JSON Schema of job files, for editors."""
+    """Get the JSON Schema of job files, for editors."""
 
     permission_classes = [Public]
 
@@ -367,9 +391,11 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     states = [part for text in query.getlist("state") for part in text.lower().split(",") if part]
     wrong = sorted(set(states) - set(JOB_STATES))
     if wrong:
-        message = f"There is no state {wrong[0][:80]!r}."
+        message = Text(f"There is no state {wrong[0][:80]!r}.", f"没有状态 {wrong[0][:80]!r}。")
         raise InvalidInput(
-            message, hint=f"States are: {', '.join(JOB_STATES)}.", fields=[FieldError("/state", "choice", message)]
+            message,
+            hint=Text(f"States are: {', '.join(JOB_STATES)}.", f"状态：{', '.join(JOB_STATES)}。"),
+            fields=[FieldError("/state", "choice", message)],
         )
     if states:
         rows = rows.filter(state__in=states)
@@ -408,9 +434,13 @@ def _within(request: Request, rows: QuerySet[Job], *, ends: bool) -> QuerySet[Jo
 
 
 def _known_kind(text: str) -> str:
-    if text not in set(Kind):
-        message = f"There is no kind {text[:80]!r}."
-        raise InvalidInput(message, hint=f"Kinds are: {', '.join(Kind)}.", fields=[FieldError("/kind", "choice", message)])
+    if text not in set(JobKind):
+        message = Text(f"There is no kind {text[:80]!r}.", f"没有种类 {text[:80]!r}。")
+        raise InvalidInput(
+            message,
+            hint=Text(f"Kinds are: {', '.join(JobKind)}.", f"种类：{', '.join(JobKind)}。"),
+            fields=[FieldError("/kind", "choice", message)],
+        )
     return text
 
 
@@ -420,7 +450,7 @@ def _by_labels(query: Any, rows: QuerySet[Job]) -> QuerySet[Job]:
     for label in query.getlist("label")[:20]:
         key, sign, value = label.partition("=" if "=" in label else ":")
         if not sign:
-            message = f"label is written key=value, not {label[:80]!r}."
+            message = Text(f"label is written key=value, not {label[:80]!r}.", f"label 应写成 key=value，而非 {label[:80]!r}。")
             raise InvalidInput(message, fields=[FieldError("/label", "form", message)])
         rows = with_label(rows, key, value)
     return rows

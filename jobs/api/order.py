@@ -23,47 +23,51 @@ from jobs.selectors.find import fetch_job
 from jobs.selectors.lists import place_in_queue
 from jobs.services import priority_requests as service
 from jobs.services.moving import Among, Move, Moved, move_job, plan_move
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH
 from kernel.priorities import format_priority
-from tenants.access import demand
-from tenants.api.serializers import TenantRef
+from kernel.words import Text
+from tenants.identity.access import demand
+from tenants.identity.api.serializers import TenantRef
 from tenants.selectors import find_visible_user, get_tenant
 from webapi.access import fetch, visible
-from webapi.fields import PriorityField, UtcTimeField, WordsField, utc_text
+from webapi.fields import PriorityField, UtcTimeField, WordsField
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.plans import asked_plan, hold_to, named
+from webapi.refusals import detail, refusal
 from webapi.schema import PLAN, page_of
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query, query_flag
 from webapi.wording import reader_language
 
-TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
+TENANT = OpenApiParameter("tenant", str, description="Slug, id or name of a tenant.")
 STATE = OpenApiParameter("state", str, enum=REQUEST_STATES, description="Only requests in this state.")
 RELATED = ("tenant", "job", "user", "created_by", "decided_by")
 
 
 @extend_schema_serializer(
-    examples=[OpenApiExample("before another", {"before": "digits-7"}), OpenApiExample("first of one's own", {"to": "first"})]
+    examples=[OpenApiExample("before another", {"before": "digits-7"}), OpenApiExample("first of your own", {"to": "first"})]
 )
 class MoveIn(StrictSerializer):
-    """Where a waiting job is to stand: exactly one of `before`, `after` and `to`."""
+    """New place of a waiting job: exactly one of `before`, `after` and `to`."""
 
     before = serializers.CharField(required=False, max_length=NAME_LENGTH, help_text="A waiting job of the same queue.")
     after = serializers.CharField(required=False, max_length=NAME_LENGTH)
     to = serializers.ChoiceField(["first", "last"], required=False)
     among = serializers.ChoiceField(
-        [str(one) for one in Among],
+        [str(value) for value in Among],
         required=False,
         default=str(Among.OWN),
-        help_text="With `to`: among the jobs of the job's owner, or, for managers, of the whole queue.",
+        help_text="With `to`: among the jobs of the same owner or, for managers, of the whole queue.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len({"before", "after", "to"} & set(attrs)) != 1:
-            raise serializers.ValidationError("Give exactly one of before, after and to.", code="one_of")
+            raise refusal(
+                Text("Give exactly one of before, after and to.", "before、after 与 to 须且只须给出一个。"), code="one_of"
+            )
         return attrs
 
 
@@ -71,7 +75,7 @@ MOVES_TOLD = 100
 
 
 class MovedJobOut(serializers.Serializer[Any]):
-    """A job and the place that it would have in its queue, as the time at which it would have been submitted for it."""
+    """A job and its new place in the queue, expressed as a time of submission."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -79,18 +83,18 @@ class MovedJobOut(serializers.Serializer[Any]):
 
 
 class MoveOut(serializers.Serializer[Any]):
-    """Where the job stands now."""
+    """Present place of the job."""
 
-    job = JobOut(help_text="Of a dry run, as it is.")
-    moved = serializers.IntegerField(help_text="How many jobs stand elsewhere than before.")
-    among = serializers.ChoiceField([str(one) for one in Among], help_text="Whose jobs changed places.")
-    jobs = MovedJobOut(
-        many=True, required=False, help_text=f"Of a dry run: who would move, up to {MOVES_TOLD}, first ones first."
-    )
+    job = JobOut(help_text="Dry run: the present place.")
+    moved = serializers.IntegerField(help_text="Number of jobs with a new place.")
+    among = serializers.ChoiceField([str(value) for value in Among], help_text="Owners of the jobs that changed places.")
+    jobs = MovedJobOut(many=True, required=False, help_text=f"Dry run: jobs that would move, up to {MOVES_TOLD}, in order.")
     job_id = serializers.UUIDField(required=False)
-    digest = serializers.CharField(required=False, help_text="Of a dry run: of all places, also those that are not told.")
+    digest = serializers.CharField(
+        required=False, help_text="Dry run: number of all changed places, including those that are not listed."
+    )
     plan = serializers.CharField(
-        required=False, help_text="Of a dry run, the plan's name: send it as `?plan=` to have just this done."
+        required=False, help_text="Dry run: name of the plan; send it as `?plan=` to apply exactly this plan."
     )
 
 
@@ -99,7 +103,7 @@ class JobMoveView(ApiView):
 
     @extend_schema(
         operation_id="jobs_move",
-        parameters=[OpenApiParameter("dry_run", bool, description="Show what would move, change nothing."), PLAN],
+        parameters=[OpenApiParameter("dry_run", bool, description="Dry run: show the jobs that would move."), PLAN],
         request=MoveIn,
         responses={200: MoveOut},
     )
@@ -107,8 +111,8 @@ class JobMoveView(ApiView):
     def post(self, request: Request, job: str) -> Response:
         """Move a waiting job among others of the same queue and priority.
 
-        Among one's own jobs the places that they have are dealt out anew: nobody else's job comes later by it. Before or after
-        somebody else's job is for managers.
+        A move among your own jobs exchanges only their places: no job of another user is delayed. Managers may move a job before
+        or after a job of another user.
         """
         body = MoveIn.validated(request.data)
         found = fetch_job(self.actor, job, "job.move")
@@ -144,16 +148,16 @@ class JobMoveView(ApiView):
     ]
 )
 class PriorityRequestIn(StrictSerializer):
-    """For one job; or, without one, for all that somebody submits until `ends_at`."""
+    """Job of the request; without a job, all submissions of the user until `ends_at`."""
 
     job = serializers.CharField(required=False, max_length=NAME_LENGTH)
     priority = PriorityField()
     reason = WordsField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
     tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, default=None)
     user = serializers.CharField(
-        max_length=NAME_LENGTH, required=False, help_text="Who may use it for that while; oneself. Others: for managers."
+        max_length=NAME_LENGTH, required=False, help_text="User of the window; default: yourself. Other users: for managers."
     )
-    starts_at = UtcTimeField(required=False, allow_null=True, default=None, help_text="Now when left out.")
+    starts_at = UtcTimeField(required=False, allow_null=True, default=None, help_text="Default: now.")
     ends_at = UtcTimeField(required=False, allow_null=True, default=None)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -161,34 +165,34 @@ class PriorityRequestIn(StrictSerializer):
             for name in ("user", "starts_at", "ends_at"):
                 if attrs.get(name) is not None:
                     raise serializers.ValidationError(
-                        {name: serializers.ErrorDetail("A job has no window.", code="not_with_job")}
+                        {name: detail(Text("A job has no window.", "作业没有时段。"), code="not_with_job")}
                     )
         elif attrs["ends_at"] is None:
-            message = "Name a job, or say until when with ends_at."
-            raise serializers.ValidationError({"ends_at": serializers.ErrorDetail(message, code="required")})
+            message = Text("Name a job, or say until when with ends_at.", "请指定作业，或用 ends_at 说明截止时间。")
+            raise serializers.ValidationError({"ends_at": detail(message, code="required")})
         return attrs
 
 
 class DecisionIn(StrictSerializer):
-    """What whoever asked is told."""
+    """Answer to the requester."""
 
     answer = WordsField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
 
 
 class PriorityRequestOut(serializers.Serializer[Any]):
-    """A request for a higher priority, and what became of it."""
+    """A request for a higher priority, and its decision."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(REQUEST_STATES)
     tenant = TenantRef()
-    job = ReferenceOut(allow_null=True, help_text="Null: for all that the user submits in the window.")
-    user = ReferenceOut(help_text="Who gains by it.")
+    job = ReferenceOut(allow_null=True, help_text="Null: all submissions of the user in the window.")
+    user = ReferenceOut(help_text="User who benefits.")
     priority = serializers.IntegerField()
-    priority_name = serializers.CharField(help_text="The class of that number, or the number.")
+    priority_name = serializers.CharField(help_text="Priority class of the number, or the number.")
     reason = serializers.CharField()
     starts_at = serializers.DateTimeField(allow_null=True)
     ends_at = serializers.DateTimeField(allow_null=True)
-    expires_at = serializers.DateTimeField(help_text="When it is over if nobody has decided.")
+    expires_at = serializers.DateTimeField(help_text="Expiry of an undecided request.")
     created_at = serializers.DateTimeField()
     created_by = ReferenceOut()
     decided_at = serializers.DateTimeField(allow_null=True)
@@ -201,14 +205,14 @@ class PriorityRequestsView(ApiView):
 
     @extend_schema(operation_id="priority_requests_list", parameters=[TENANT, STATE], responses=page_of(PriorityRequestOut))
     def get(self, request: Request) -> Response:
-        """Requests in tenants that you see, newest first."""
+        """List requests for a priority in tenants that you can see, newest first."""
         known_query(request, ("tenant", "state"))
         rows = visible(self.actor, PriorityRequest).select_related(*RELATED)
         if request.query_params.get("tenant"):
             rows = rows.filter(tenant=get_tenant(self.actor, request.query_params["tenant"]))
         if state := request.query_params.get("state"):
             if state not in REQUEST_STATES:
-                message = f"state is one of {', '.join(REQUEST_STATES)}."
+                message = Text(f"state is one of {', '.join(REQUEST_STATES)}.", f"state 可选：{', '.join(REQUEST_STATES)}。")
                 raise InvalidInput(message, fields=[FieldError("/state", "invalid", message)])
             rows = rows.filter(state=state)
         return page(request, rows, order=("-id",), serialize=show_requests)
@@ -216,14 +220,16 @@ class PriorityRequestsView(ApiView):
     @extend_schema(operation_id="priority_requests_create", request=PriorityRequestIn, responses={201: PriorityRequestOut})
     @idempotent
     def post(self, request: Request) -> Response:
-        """Ask for a priority above one's own: for a job, or for a person and a while. Somebody else decides."""
+        """Request a priority above your limit, for a job, or for a user and a time window. Another user decides."""
         body = PriorityRequestIn.validated(request.data)
         now = database_now()
         if "job" in body:
             job = fetch_job(self.actor, body["job"], "priority_request.create")
             if body["tenant"] is not None and get_tenant(self.actor, body["tenant"]).pk != job.tenant_id:
-                message = "This job is of another tenant."
-                raise InvalidInput(message, fields=[FieldError("/tenant", "not_found", message, "Leave tenant away.")])
+                message = Text("This job is of another tenant.", "此作业属于其他租户。")
+                raise InvalidInput(
+                    message, fields=[FieldError("/tenant", "not_found", message, Text("Leave tenant away.", "请省略 tenant。"))]
+                )
             row = service.request_for_job(actor=self.actor, job=job, priority=body["priority"], reason=body["reason"], now=now)
         else:
             tenant = get_tenant(self.actor, body["tenant"])
@@ -245,8 +251,13 @@ class PriorityRequestsView(ApiView):
             return self.actor.user_id
         found = find_visible_user(self.actor, text)
         if found is None:
-            message = f"There is no user {text[:80]!r} that you see."
-            raise InvalidInput(message, fields=[FieldError("/user", "not_found", message, "`berth members` lists them.")])
+            message = Text(f"There is no user {text[:80]!r} that you see.", f"没有您可见的用户 {text[:80]!r}。")
+            raise InvalidInput(
+                message,
+                fields=[
+                    FieldError("/user", "not_found", message, Text("`berth members` lists them.", "`berth members` 可列出成员。"))
+                ],
+            )
         return found
 
 
@@ -255,12 +266,12 @@ class PriorityRequestView(ApiView):
 
     @extend_schema(operation_id="priority_requests_get", responses=PriorityRequestOut)
     def get(self, request: Request, request_id: str) -> Response:
-        """One request, and who decided it."""
+        """Get a request and its decision."""
         return _answer(fetch(self.actor, PriorityRequest, request_id, "priority_request.read").pk)
 
     @extend_schema(operation_id="priority_requests_withdraw", responses={200: PriorityRequestOut})
     def delete(self, request: Request, request_id: str) -> Response:
-        """Take back a request that waits, or end a window that was approved. It stays in the list."""
+        """Withdraw a pending request, or end an approved window. It stays in the list."""
         found = fetch(self.actor, PriorityRequest, request_id, "priority_request.delete")
         service.withdraw(actor=self.actor, request=found, now=database_now())
         return _answer(found.pk)
@@ -272,7 +283,7 @@ class PriorityRequestApproveView(ApiView):
     @extend_schema(operation_id="priority_requests_approve", request=DecisionIn, responses={200: PriorityRequestOut})
     @idempotent
     def post(self, request: Request, request_id: str) -> Response:
-        """Approve a request of somebody else, up to the priority that you may use yourself. A waiting job moves at once."""
+        """Approve a request of another user, up to your own priority limit. A waiting job moves at once."""
         body = DecisionIn.validated(request.data or {})
         found = fetch(self.actor, PriorityRequest, request_id, "priority_request.decide")
         service.approve(actor=self.actor, request=found, answer=body["answer"], now=database_now())
@@ -285,7 +296,7 @@ class PriorityRequestDenyView(ApiView):
     @extend_schema(operation_id="priority_requests_deny", request=DecisionIn, responses={200: PriorityRequestOut})
     @idempotent
     def post(self, request: Request, request_id: str) -> Response:
-        """Deny a request of somebody else; the job goes on waiting with the priority that it has."""
+        """Deny a request of another user; the job keeps its priority."""
         body = DecisionIn.validated(request.data or {})
         found = fetch(self.actor, PriorityRequest, request_id, "priority_request.decide")
         service.deny(actor=self.actor, request=found, answer=body["answer"], now=database_now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -20,18 +21,21 @@ from jobs.api.history import find_attempt, get_attempt
 from jobs.lifecycle.states import JOB_LIFECYCLE
 from jobs.models import Attempt, Job
 from jobs.selectors.find import fetch_job
+from jobs.selectors.output import has_given_up_output
+from kernel.clock import utc_text
 from kernel.errors import FieldError, InvalidInput, NotFound
-from kernel.limits import PAGE_SIZE_MAX
+from kernel.words import Text
 from storage.bounds import ARTIFACT_FILES_MAX
 from storage.downloads import archive_response, artifact_response, log_response
 from storage.logs import LogFilter, LogPage, find_stream, follow, read_merged, tail_cursor
 from storage.selectors import artifact_facts, collections_of, get_artifact, list_artifacts
 from storage.tar_stream import artifact_members, pack
-from webapi.fields import utc_text
+from webapi.bounds import PAGE_SIZE_MAX
 from webapi.pagination import page
 from webapi.schema import PAGE_QUERY
 from webapi.sse import Event, event_stream, last_event_id
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 IDLE_SECONDS = 3.0  # Between looks whether a quiet reader may still read.
 TAIL_LINES_MAX = 10_000
@@ -42,7 +46,7 @@ class LogItemOut(serializers.Serializer[Any]):
 
     task = serializers.DictField()
     stream = serializers.ChoiceField(choices=["stdout", "stderr"])
-    offset = serializers.IntegerField(help_text="Of the first byte, counted in its own stream.")
+    offset = serializers.IntegerField(help_text="Offset of the first byte in its stream.")
     text = serializers.CharField()
     at = serializers.DateTimeField()
     marker = serializers.CharField(allow_null=True)
@@ -51,8 +55,8 @@ class LogItemOut(serializers.Serializer[Any]):
 
 class LogPageOut(serializers.Serializer[Any]):
     items = LogItemOut(many=True)
-    cursor = serializers.CharField(help_text="Go on from here; also as `Last-Event-ID` of the stream.")
-    complete = serializers.BooleanField(help_text="The attempt has ended and nothing follows.")
+    cursor = serializers.CharField(help_text="Cursor to continue from; also the `Last-Event-ID` of the stream.")
+    complete = serializers.BooleanField(help_text="The attempt has ended and no output follows.")
     attempt = serializers.IntegerField()
 
 
@@ -67,22 +71,22 @@ class ArtifactOut(serializers.Serializer[Any]):
 class ArtifactPageOut(serializers.Serializer[Any]):
     items = ArtifactOut(many=True)
     next = serializers.CharField(allow_null=True)
-    complete = serializers.BooleanField(help_text="Everything that the attempt left is here.")
-    marker = serializers.CharField(allow_null=True, help_text="What was left behind, and why.")
+    complete = serializers.BooleanField(help_text="All outputs of the attempt are stored.")
+    marker = serializers.CharField(allow_null=True, help_text="Outputs that were not stored, and why.")
     attempt = serializers.IntegerField()
 
 
 _WHICH = [
-    OpenApiParameter("attempt", int, description="Number of the attempt; default: the latest."),
+    OpenApiParameter("attempt", int, description="Number of the attempt; default: the latest attempt."),
     OpenApiParameter("role", str),
     OpenApiParameter("index", int),
     OpenApiParameter("stream", str, enum=["stdout", "stderr"]),
-    OpenApiParameter("tail", int, description="Begin with about so many last lines."),
+    OpenApiParameter("tail", int, description="Start with about this number of last lines."),
 ]
 
 
 class LogView(ApiView):
-    """What all tasks printed, in the order in which it arrived."""
+    """Get the output of all tasks, in the order of arrival."""
 
     @extend_schema(
         operation_id="jobs_logs",
@@ -101,7 +105,8 @@ class LogView(ApiView):
         answer = read_merged(
             attempt.id, cursor=cursor, limit=_number(request, "limit", PAGE_SIZE_MAX, PAGE_SIZE_MAX), wanted=wanted
         )
-        return Response(_page(answer, attempt))
+        is_over = not answer.complete and not answer.more and attempt.ended_at is not None and has_given_up_output(attempt.id)
+        return Response(_page(replace(answer, complete=True) if is_over else answer, attempt))
 
 
 class LogStreamView(ApiView):
@@ -113,13 +118,17 @@ class LogStreamView(ApiView):
         responses={(200, "text/event-stream"): OpenApiTypes.STR},
     )
     def get(self, request: Request, job: str) -> HttpResponseBase:
-        """Pages as `log` events with their cursor as id, then one `end`. A job that has not started waits for its start."""
+        """Follow the log: pages as `log` events with their cursor as id, then `end`. A queued job is followed from its start."""
         known_query(request, ("attempt", "role", "index", "stream", "tail", "after"))
         found = fetch_job(self.actor, job, "job.logs")
         attempt = find_attempt(found, request.query_params.get("attempt"))
         wanted = _wanted(request)
         cursor = last_event_id(request) or (_tail(request, attempt, wanted) if attempt is not None else None)
-        return event_stream(_events(self.actor, found, attempt, cursor, wanted), heartbeat_seconds=IDLE_SECONDS)
+        return event_stream(
+            _events(self.actor, found, attempt, cursor, wanted),
+            heartbeat_seconds=IDLE_SECONDS,
+            language=reader_language(request),
+        )
 
 
 async def _events(actor: Any, job: Job, attempt: Attempt | None, cursor: str | None, wanted: LogFilter) -> AsyncGenerator[Event]:
@@ -140,8 +149,10 @@ async def _events(actor: Any, job: Job, attempt: Attempt | None, cursor: str | N
                 return
             if answer.items:
                 yield Event(_page(answer, attempt), id=answer.cursor, event="log")
-            if answer.complete:
+            is_idle = not answer.items and not answer.complete
+            if answer.complete or (is_idle and await sync_to_async(has_given_up_output)(attempt.id)):
                 yield Event({"attempt": attempt.number}, id=answer.cursor, event="end")
+                return
 
 
 async def _first_attempt(job: Job, is_over: Any) -> Attempt | None:
@@ -160,22 +171,30 @@ async def _first_attempt(job: Job, is_over: Any) -> Attempt | None:
 
 
 class RawLogView(ApiView):
-    """One stream of one task as it was printed, by byte ranges."""
+    """Download a stream of a task as it was printed, by byte ranges."""
 
     @extend_schema(operation_id="jobs_logs_raw", responses={(200, "text/plain"): OpenApiTypes.BINARY})
     def get(self, request: Request, job: str, number: int, role: str, index: int, stream: str) -> HttpResponseBase:
         found = fetch_job(self.actor, job, "job.logs")
         attempt = get_attempt(found, number)
         if stream not in {"stdout", "stderr"}:
-            raise NotFound(f"There is no stream {stream[:40]!r}.", hint="stdout or stderr.")
+            raise NotFound(
+                Text(f"There is no stream {stream[:40]!r}.", f"没有输出流 {stream[:40]!r}。"),
+                hint=Text("stdout or stderr.", "stdout 或 stderr。"),
+            )
         facts = find_stream(attempt.id, TaskName(role, index), Stream(stream))
         if facts is None:
-            raise NotFound(f"Attempt {number} of {found.name} has no log of {role}-{index}.")
+            raise NotFound(
+                Text(
+                    f"Attempt {number} of {found.name} has no log of {role}-{index}.",
+                    f"{found.name} 的第 {number} 次尝试没有 {role}-{index} 的日志。",
+                )
+            )
         return log_response(request, facts)
 
 
 class ArtifactListView(ApiView):
-    """What an attempt left behind: everything below the job's `outputs`."""
+    """List the artifacts of an attempt: all files below the job's `outputs`."""
 
     @extend_schema(operation_id="jobs_artifacts", parameters=[_WHICH[0], *PAGE_QUERY], responses=ArtifactPageOut)
     def get(self, request: Request, job: str) -> Response:
@@ -205,21 +224,24 @@ class ArtifactArchiveView(ApiView):
         responses={(200, "application/x-tar"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, job: str) -> HttpResponseBase:
-        """All artifacts of an attempt as one tar archive, written while it is sent."""
+        """Download all artifacts of an attempt as a tar archive, written while it is sent."""
         known_query(request, ("attempt",))
         found = fetch_job(self.actor, job, "job.artifacts")
         attempt = find_attempt(found, request.query_params.get("attempt"))
         artifacts = [] if attempt is None else list(list_artifacts(attempt.id).order_by("path")[:ARTIFACT_FILES_MAX])
         if not artifacts:
             raise NotFound(
-                f"Job {found.name} has no outputs to put into an archive.",
-                hint="Outputs are stored when an attempt ends; which ones is said by `outputs` of the job file.",
+                Text(f"Job {found.name} has no outputs to put into an archive.", f"作业 {found.name} 没有可打包的产物。"),
+                hint=Text(
+                    "Outputs are stored when an attempt ends; which ones is said by `outputs` of the job file.",
+                    "产物在尝试结束时保存；保存哪些由作业文件的 `outputs` 说明。",
+                ),
             )
         return archive_response(pack(artifact_members(artifacts, folder=found.name)), name=f"{found.name}.tar")
 
 
 class ArtifactView(ApiView):
-    """One artifact, by byte ranges."""
+    """Download an artifact, by byte ranges."""
 
     @extend_schema(
         operation_id="jobs_artifact", parameters=[_WHICH[0]], responses={(200, "application/octet-stream"): OpenApiTypes.BINARY}
@@ -229,14 +251,21 @@ class ArtifactView(ApiView):
         found = fetch_job(self.actor, job, "job.artifacts")
         attempt = find_attempt(found, request.query_params.get("attempt"))
         if attempt is None:
-            raise NotFound(f"Job {found.name} has not started, so it left nothing.")
+            raise NotFound(
+                Text(f"Job {found.name} has not started, so it left nothing.", f"作业 {found.name} 尚未启动，因此没有产物。")
+            )
         try:
             artifact = get_artifact(attempt.id, path)
         except NotFound as error:
             if attempt.outputs_stored:
                 raise
-            hint = "They are being stored while the attempt ends; ask again until the list says `complete`."
-            raise NotFound(f"{error.detail} Its outputs are not complete yet.", hint=hint) from None
+            hint = Text(
+                "They are being stored while the attempt ends; ask again until the list says `complete`.",
+                "尝试结束时正在保存；请等到列表显示 `complete` 后再请求。",
+            )
+            raise NotFound(
+                Text(f"{error.detail} Its outputs are not complete yet.", f"{error.detail_text.zh}其产物尚不完整。"), hint=hint
+            ) from None
         return artifact_response(request, artifact)
 
 
@@ -254,7 +283,7 @@ def _wanted(request: Request) -> LogFilter:
     query = request.query_params
     index = _number(request, "index", None, 1_000_000) if "index" in query else None
     if query.get("stream", "stdout") not in {"stdout", "stderr"}:
-        message = "stream is stdout or stderr; leave it out for both."
+        message = Text("stream is stdout or stderr; leave it out for both.", "stream 为 stdout 或 stderr；省略则包含两者。")
         raise InvalidInput(message, fields=[FieldError("/stream", "choice", message)])
     return LogFilter(query.get("role"), index, query.get("stream"))
 
@@ -270,6 +299,6 @@ def _number(request: Request, name: str, default: Any, most: int) -> Any:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        message = f"{name} must be a whole number."
+        message = Text(f"{name} must be a whole number.", f"{name} 须为整数。")
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
     return min(int(text), most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -13,17 +14,18 @@ from rest_framework.response import Response
 from clusters.services import quarantine
 from clusters.services.quarantine import QuarantinedRow
 from jobs.services import adopt
-from kernel.clock import database_now
-from webapi.fields import utc_text
+from kernel.clock import database_now, utc_text
+from kernel.words import Text
 from webapi.pagination import page
 from webapi.schema import page_of
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 DECISIONS = ("undecided", "stopping")
 
 
 class QuarantinedTaskOut(serializers.Serializer[Any]):
-    """One task as its cluster last showed it."""
+    """A task as last reported by its cluster."""
 
     role = serializers.CharField()
     index = serializers.IntegerField()
@@ -35,16 +37,16 @@ class QuarantinedTaskOut(serializers.Serializer[Any]):
 
 
 class QuarantinedOut(serializers.Serializer[Any]):
-    """An attempt that is on a cluster and not in the database. `problem` says why no job waits for it; null when one does."""
+    """An attempt on a cluster that is not in the database. `problem`: why no job can adopt it; null if a job can."""
 
     attempt = serializers.UUIDField()
     cluster = serializers.CharField()
     job = serializers.UUIDField(allow_null=True)
     number = serializers.IntegerField(allow_null=True)
     name = serializers.CharField()
-    running = serializers.BooleanField(help_text="False: it has ended, and its cluster has not forgotten it.")
+    running = serializers.BooleanField(help_text="False: the attempt has ended, but its cluster has not removed it yet.")
     decision = serializers.ChoiceField(choices=DECISIONS)
-    fits = serializers.BooleanField(help_text="Whether its job waits for just this attempt and can adopt it.")
+    fits = serializers.BooleanField(help_text="Its job waits for this attempt and can adopt it.")
     problem = serializers.CharField(allow_null=True)
     tasks = QuarantinedTaskOut(many=True)
     started_at = serializers.DateTimeField(allow_null=True)
@@ -53,7 +55,7 @@ class QuarantinedOut(serializers.Serializer[Any]):
 
 
 class AdoptedOut(serializers.Serializer[Any]):
-    """The job that has its attempt back."""
+    """Job that adopted the attempt."""
 
     job = serializers.UUIDField()
     attempt = serializers.UUIDField()
@@ -97,9 +99,14 @@ class QuarantineView(ApiView):
         examples=[OpenApiExample("After a restore", response_only=True, value={"items": [_EXAMPLE], "next": None})],
     )
     def get(self, request: Request) -> Response:
-        """What waits for a decision, or for its cluster to carry one out."""
+        """List attempts in quarantine, which wait for a decision or for their cluster to apply it."""
         known_query(request, ())
-        return page(request, quarantine.visible_rows(self.actor), order=("attempt_id",), serialize=_shown)
+        return page(
+            request,
+            quarantine.visible_rows(self.actor),
+            order=("attempt_id",),
+            serialize=partial(_shown, language=reader_language(request)),
+        )
 
 
 class QuarantineAdoptView(ApiView):
@@ -112,7 +119,7 @@ class QuarantineAdoptView(ApiView):
         examples=[OpenApiExample("Adopted", response_only=True, value={"job": _JOB, "attempt": _ATTEMPT})],
     )
     def post(self, request: Request, attempt: str) -> Response:
-        """Make it an attempt of the job that it was started for; what it did meanwhile is observed as ever."""
+        """Adopt the attempt: it becomes an attempt of its job, and its progress is observed as usual."""
         row = quarantine.fetch_row(self.actor, attempt, "quarantine.edit")
         job_id = adopt.adopt(actor=self.actor, attempt_id=row.attempt_id, now=database_now())
         return Response({"job": str(job_id), "attempt": str(row.attempt_id)})
@@ -130,18 +137,18 @@ class QuarantineStopView(ApiView):
         ],
     )
     def post(self, request: Request, attempt: str) -> Response:
-        """Have its cluster end it and forget it. It leaves the list when the cluster has; what it left behind is lost."""
+        """Stop the attempt on its cluster. It leaves the list when the cluster has removed it; its outputs are lost."""
         row = quarantine.fetch_row(self.actor, attempt, "quarantine.edit")
         stopped = quarantine.stop_quarantined(actor=self.actor, attempt_id=row.attempt_id, now=database_now())
-        return Response(_shown([stopped])[0])
+        return Response(_shown([stopped], language=reader_language(request))[0])
 
 
-def _shown(rows: Sequence[QuarantinedRow]) -> list[dict[str, Any]]:
+def _shown(rows: Sequence[QuarantinedRow], *, language: str) -> list[dict[str, Any]]:
     problems = adopt.problems_of(rows)
-    return [_one(row, problems[row.attempt_id]) for row in rows]
+    return [_row_body(row, problems[row.attempt_id], language) for row in rows]
 
 
-def _one(row: QuarantinedRow, problem: str) -> dict[str, Any]:
+def _row_body(row: QuarantinedRow, problem: Text[str] | None, language: str) -> dict[str, Any]:
     is_undecided = row.stop_asked_at is None
     return {
         "attempt": str(row.attempt_id),
@@ -152,7 +159,7 @@ def _one(row: QuarantinedRow, problem: str) -> dict[str, Any]:
         "running": row.runs,
         "decision": DECISIONS[not is_undecided],
         "fits": is_undecided and not problem,
-        "problem": problem or None,
+        "problem": problem.in_language(language) if problem is not None else None,
         "tasks": row.tasks,
         "started_at": utc_text(row.started_at) if row.started_at else None,
         "first_seen_at": utc_text(row.first_seen_at),

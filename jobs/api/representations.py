@@ -22,24 +22,23 @@ from jobs.services.preview import planned_runtime
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest
 from kernel.actor import Actor
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.resources import RESOURCE_NAMES
-from tenants.api.serializers import TenantRef
-from webapi.fields import utc_text
+from tenants.identity.api.serializers import TenantRef
 
 JOB_STATES = [str(state) for state in JobState]
 
 
 class PastOut(serializers.Serializer[Any]):
-    """How expectations of the last week came true for jobs of this tenant that have started since."""
+    """Accuracy of the predictions of the last week, for jobs of this tenant that have started since."""
 
-    promises = serializers.IntegerField()
-    by_p90 = serializers.FloatField(allow_null=True, help_text="The part that started by then, from 0 to 1.")
-    median_error_seconds = serializers.IntegerField(allow_null=True, help_text="Half were off their p50 by less.")
+    predictions = serializers.IntegerField()
+    by_p90 = serializers.FloatField(allow_null=True, help_text="Part of the jobs that started by then, from 0 to 1.")
+    median_error_seconds = serializers.IntegerField(allow_null=True, help_text="Median error of p50.")
 
 
 class ReasonOut(serializers.Serializer[Any]):
-    """Why the job is where it is, in words, with the amounts that they rest on."""
+    """Reason for the job's state, in words, with its amounts."""
 
     code = serializers.CharField()
     text = serializers.CharField()
@@ -48,7 +47,7 @@ class ReasonOut(serializers.Serializer[Any]):
 
 
 class ExitOut(serializers.Serializer[Any]):
-    """How it ended, by the classification of docs/exit-codes.md."""
+    """End of the attempt, as classified in docs/exit-codes.md."""
 
     failure_class = serializers.CharField()
     code = serializers.IntegerField(allow_null=True)
@@ -72,7 +71,7 @@ class ArrayOut(serializers.Serializer[Any]):
 
 
 class JobCodeOut(serializers.Serializer[Any]):
-    """The snapshot that it works in; null until code from Git is fetched. `commit` is set for code from Git."""
+    """Code snapshot of the job; null until code from Git is fetched. `commit` is set for code from Git."""
 
     digest = serializers.CharField()
     commit = serializers.CharField(allow_null=True)
@@ -84,15 +83,14 @@ class JobImageOut(serializers.Serializer[Any]):
 
 
 class ExpectedStartOut(serializers.Serializer[Any]):
-    """As it was looked ahead last, everywhere the same: as likely as not by p50, nine times in ten by p90.
+    """Latest predicted start, the same everywhere: `p50_at` is 50 % likely, `p90_at` 90 % likely.
 
-    p50_at null beside a p90: it has passed, or `reason` is `uncertain` (the samples are too far apart, or likely starts of such
-    waits were too far off of late) or `little_history` (too few jobs have ended; p90 is by when it starts if all take as long as
-    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and no similar job has
-    finished yet), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further
-    away than was looked), `too_many` (too many jobs wait or run to look ahead), `not_yet` (it began to wait just now: known by
-    `known_by`), else what it waits for. `error`: the median error of such p50 of late, as a part of the wait; null: not known
-    yet.
+    `p50_at` null beside a `p90_at`: it has passed, or `reason` is `uncertain` (the samples are too far apart, or recent
+    predictions of such waits were too far off) or `little_history` (too few jobs have ended; p90 assumes that every job takes its
+    maximum run time). Both null: `little_history`, `unknown_ends` (it waits for jobs without a run time limit, and no similar
+    job has ended yet), `overdue` (it was predicted with 90 % by `was_by`, which has passed), `horizon` or `passes` (beyond the
+    planning horizon), `too_many` (too many jobs wait or run), `not_yet` (it has just begun to wait: predicted by `known_by`),
+    else the reason of its wait. `error`: the recent median error of p50, as a part of the wait; null: not known yet.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
@@ -100,18 +98,20 @@ class ExpectedStartOut(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
     was_by = serializers.DateTimeField(allow_null=True)
-    known_by = serializers.DateTimeField(allow_null=True, help_text="Of `not_yet`: it began to wait just now, first or again.")
+    known_by = serializers.DateTimeField(
+        allow_null=True, help_text="For `not_yet`: the job has just begun to wait, for the first time or again."
+    )
     error = serializers.FloatField(allow_null=True)
 
 
 class RoomHolderOut(ResourcesOut):
-    """What a queue holds of a pool. `queue` null: all that you may not see, together."""
+    """Amount that a queue holds of a pool. `queue` null: all queues that you may not see, together."""
 
     queue = ReferenceOut(allow_null=True)
 
 
 class JobOut(serializers.Serializer[Any]):
-    """A job as it stands now."""
+    """A job and its present state."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -143,32 +143,33 @@ class JobOut(serializers.Serializer[Any]):
     counts = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     place = serializers.IntegerField(
         allow_null=True,
-        help_text="Of a queued job: 1 is looked at first in its queue. Null beyond 500, after the queue, and in lists without "
+        help_text="Place of a queued job in its queue; 1 comes first. Null beyond 500, after the queue, and in lists without "
         "`standing`.",
     )
     expected_start = ExpectedStartOut(
         required=False,
         allow_null=True,
-        help_text="In lists with `standing` only. Null: it does not wait, or was not looked ahead yet.",
+        help_text="Only in lists with `standing`. Null: the job does not wait, or is not predicted yet.",
     )
     held = ResourcesOut(
         required=False,
         allow_null=True,
-        help_text="In lists with `standing` only: what a live job holds now, which of an elastic one is less than `resources`.",
+        help_text="Only in lists with `standing`: resources that a live job holds now; an elastic job may hold less than "
+        "`resources`.",
     )
     held_by = RoomHolderOut(
         many=True,
         required=False,
-        help_text="In lists with `standing` only: who holds the room that a waiting job lacks, the largest first, in the pool "
-        "that its reason names.",
+        help_text="Only in lists with `standing`: queues that hold the capacity that a waiting job lacks, largest first, in "
+        "the pool that its reason names.",
     )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     planned_runtime_seconds = serializers.IntegerField(
         allow_null=True,
-        help_text="How long it is planned to run: `max_runtime`, else what nine in ten of its kind kept within, else its queue's "
-        "default, else the installation's; null: for ever. Without `max_runtime` it is not ended then; with one it may start "
-        "sooner.",
+        help_text="Planned run time: `max_runtime`, else the time within which nine in ten similar jobs ended, else the "
+        "queue's default, else the installation's; null: no limit. A job without `max_runtime` is not "
+        "ended then; with it, the job may start sooner.",
     )
     not_before_at = serializers.DateTimeField(allow_null=True)
     submitted_at = serializers.DateTimeField()
@@ -178,22 +179,22 @@ class JobOut(serializers.Serializer[Any]):
 
 
 class QueueCountsOut(serializers.Serializer[Any]):
-    """How many jobs of a queue itself, not of those below it, have not ended."""
+    """Number of jobs of the queue itself, without the queues below it, that have not ended."""
 
     queue_id = serializers.UUIDField()
     states = serializers.DictField(child=serializers.IntegerField())
 
 
 class JobCountsOut(serializers.Serializer[Any]):
-    """How many jobs there are, arrays as one."""
+    """Number of jobs; an array counts once."""
 
-    states = serializers.DictField(child=serializers.IntegerField(), help_text="Every state with its number, also 0.")
+    states = serializers.DictField(child=serializers.IntegerField(), help_text="Number of jobs by state, including 0.")
     total = serializers.IntegerField()
-    queues = QueueCountsOut(many=True, required=False, help_text="With `by_queue` only.")
+    queues = QueueCountsOut(many=True, required=False, help_text="Only with `by_queue`.")
 
 
 class TaskOut(serializers.Serializer[Any]):
-    """One replica of one role."""
+    """A replica of a role."""
 
     role = serializers.CharField()
     index = serializers.IntegerField()
@@ -210,7 +211,7 @@ class TaskOut(serializers.Serializer[Any]):
 
 
 class AttemptOut(serializers.Serializer[Any]):
-    """One try at a job."""
+    """One attempt of a job."""
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
@@ -238,7 +239,7 @@ def standing_json(jobs: Sequence[Job], *, actor: Actor, language: str = "en") ->
     holders = room_holders(jobs, actor)
     rows = job_json(jobs, language=language)
     for job, row in zip(jobs, rows, strict=True):
-        row["held_by"] = [_room_holder(one) for one in holders.get(job.id, ())]
+        row["held_by"] = [_room_holder(holder) for holder in holders.get(job.id, ())]
         expected, held = found.expected.get(job.id), found.held.get(job.id)
         row["place"] = found.places.get(job.id)
         row["expected_start"] = None if expected is None else expected.as_json()
@@ -246,9 +247,9 @@ def standing_json(jobs: Sequence[Job], *, actor: Actor, language: str = "en") ->
     return rows
 
 
-def _room_holder(one: RoomHolder) -> dict[str, Any]:
-    queue = None if one.queue_id is None else {"id": str(one.queue_id), "name": one.queue_name}
-    return {"queue": queue, **one.held.as_dict()}
+def _room_holder(holder: RoomHolder) -> dict[str, Any]:
+    queue = None if holder.queue_id is None else {"id": str(holder.queue_id), "name": holder.queue_name}
+    return {"queue": queue, **holder.held.as_dict()}
 
 
 def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any]]:

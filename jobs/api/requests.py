@@ -9,10 +9,13 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from jobs.bounds import BATCH_ITEMS, GRACE_SECONDS, RUNTIME_SECONDS, STOP_REASON_LENGTH
 from jobs.spec.documents import Format, parse_text
 from kernel.errors import FieldError, InvalidInput, TooLarge
-from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH, RUNTIME_SECONDS, STOP_REASON_LENGTH
-from webapi.fields import NameField, PriorityField, is_plain_text
+from kernel.limits import NAME_LENGTH
+from kernel.names import is_plain_text
+from kernel.words import Text
+from webapi.fields import NameField, PriorityField
 from webapi.serializers import StrictSerializer
 
 REASON_LENGTH = 1_000
@@ -22,13 +25,13 @@ class SubmitIn(StrictSerializer):
     """A job to run. `spec` follows GET /schemas/job-spec."""
 
     tenant = serializers.CharField(
-        required=False, max_length=NAME_LENGTH, help_text="Id, slug or unique name. Default: your only one."
+        required=False, max_length=NAME_LENGTH, help_text="Id, slug or unique name. Default: your only tenant."
     )
     spec = serializers.JSONField(help_text="The job, as in a job file.")
 
 
 class BatchIn(StrictSerializer):
-    """Many jobs of one spec: each item holds what differs."""
+    """Many jobs from one spec; each item holds the differences."""
 
     tenant = serializers.CharField(required=False, max_length=NAME_LENGTH)
     spec = serializers.JSONField()
@@ -36,12 +39,12 @@ class BatchIn(StrictSerializer):
 
 
 class StopIn(StrictSerializer):
+    """Grace period and reason of a stop."""
+
     grace_seconds = serializers.FloatField(
-        required=False, allow_null=True, min_value=0, max_value=GRACE_SECONDS, help_text="Between the signal and the kill."
+        required=False, allow_null=True, min_value=0, max_value=GRACE_SECONDS, help_text="Time between the signal and the kill."
     )
-    reason = NameField(
-        required=False, max_length=STOP_REASON_LENGTH, help_text="Why, in your words: all who see the job read it there."
-    )
+    reason = NameField(required=False, max_length=STOP_REASON_LENGTH, help_text="Reason, shown to all users who can see the job.")
 
 
 class AgainIn(StrictSerializer):
@@ -51,7 +54,7 @@ class AgainIn(StrictSerializer):
 
 
 class EditIn(StrictSerializer):
-    """What may change after submission."""
+    """Fields that may change after submission."""
 
     priority = PriorityField(required=False)
     tags = serializers.ListField(required=False, child=serializers.CharField(), max_length=1_000)
@@ -69,11 +72,16 @@ def one_document(request: Request) -> tuple[str | None, object]:
 
 
 def priority_reason(request: Request) -> str | None:
-    """Why a job needs a priority above one's own; None where nobody says."""
+    """Why a job needs a priority above one's own; None where none is given."""
     reason = request.query_params.get("priority_reason")
     if reason is not None and (len(reason) > REASON_LENGTH or not is_plain_text(reason)):
-        message = f"priority_reason has at most {REASON_LENGTH} printable characters."
-        raise InvalidInput(message, fields=[FieldError("/priority_reason", "invalid", message, "Say it shorter.")])
+        message = Text(
+            f"priority_reason has at most {REASON_LENGTH} printable characters.",
+            f"priority_reason 最多 {REASON_LENGTH} 个可打印字符。",
+        )
+        raise InvalidInput(
+            message, fields=[FieldError("/priority_reason", "invalid", message, Text("Say it shorter.", "请缩短说明。"))]
+        )
     return reason
 
 
@@ -102,17 +110,28 @@ def _lines(data: bytes) -> list[Any]:
         if not line.strip():
             continue
         if len(documents) >= BATCH_ITEMS:
-            raise TooLarge(f"A batch holds at most {BATCH_ITEMS} jobs.", hint="Send several batches, or an array.")
+            raise TooLarge(
+                Text(f"A batch holds at most {BATCH_ITEMS} jobs.", f"一批最多 {BATCH_ITEMS} 个作业。"),
+                hint=Text("Send several batches, or an array.", "请分成几批，或使用数组作业。"),
+            )
         try:
             documents.append(parse_text(line, Format.JSON))
         except InvalidInput as error:
-            errors.append(FieldError(f"/{number}", "line_invalid", f"Line {number + 1}: {error.detail}"))
+            errors.append(
+                FieldError(
+                    f"/{number}",
+                    "line_invalid",
+                    Text(f"Line {number + 1}: {error.detail}", f"第 {number + 1} 行：{error.detail_text.zh}"),
+                )
+            )
             if len(errors) >= 100:
                 break
     if errors:
-        raise InvalidInput("Some lines are not JSON.", fields=errors)
+        raise InvalidInput(Text("Some lines are not JSON.", "有些行不是 JSON。"), fields=errors)
     if not documents:
-        raise InvalidInput("The batch is empty.", hint="Send one spec a line.")
+        raise InvalidInput(
+            Text("The batch is empty.", "该批次为空。"), hint=Text("Send one spec a line.", "请每行发送一个作业规格。")
+        )
     return documents
 
 

@@ -1,4 +1,4 @@
-"""What share of the pools tenants were promised and got, and the signed statements of weeks, over HTTP."""
+"""What share of the pools tenants deserved and got, and the signed statements of weeks, over HTTP."""
 
 from __future__ import annotations
 
@@ -17,25 +17,21 @@ from clusters.api.representations import ReferenceOut
 from clusters.selectors import list_pools
 from jobs.selectors.charges import live_holdings
 from jobs.services.redaction import one_question
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.errors import InvalidInput, NotFound
+from kernel.words import Text
 from tenants import selectors
-from tenants.access import demand
-from tenants.api.queries import one_pool
-from tenants.api.serializers import PoolRef, TenantRef
-from tenants.api.shapes import tenant_ref
-from tenants.api.tenants import TENANT_PATH
-from tenants.api.usage import TENANT, csv_answer, read_format
-from tenants.ledger.fairness import HOUR, Share, ShareKey, week_of
-from tenants.ledger.statements import as_csv
-from tenants.quota.accounting import mark
-from tenants.services.names import Problems
-from tenants.shares import (
+from tenants.billing.api.queries import one_pool
+from tenants.billing.api.usage import TENANT, csv_answer, read_format
+from tenants.billing.ledger.fairness import HOUR, Share, ShareKey, week_of
+from tenants.billing.ledger.statements import as_csv
+from tenants.billing.shares import (
     MadeWeek,
     ShownQueue,
     account,
     bounds_of,
     closed_weeks,
+    is_settled,
     made_week,
     moment,
     readable_queues,
@@ -43,45 +39,53 @@ from tenants.shares import (
     week_number,
     week_text,
 )
-from tenants.signing import public_keys
-from webapi.fields import read_utc, utc_text
+from tenants.billing.signing import public_keys
+from tenants.capacity.api.queue_bodies import PoolRef
+from tenants.capacity.quota.accounting import mark
+from tenants.identity.access import demand
+from tenants.identity.api.parameters import TENANT_PATH
+from tenants.identity.api.serializers import TenantRef
+from tenants.identity.api.shapes import tenant_ref
+from tenants.identity.services.names import Problems
+from webapi.fields import read_utc
 from webapi.views import ApiView, known_query
 
 DAYS_DEFAULT, DAYS_MAX = 7, 92
 SIGNED_BY = "ed25519"
+REQUESTED = "Amount that its jobs held and its waiting jobs requested; at most its ceiling."
 Out = serializers.Serializer[Any]
 
 
 class ShareAmountsOut(Out):
     """Amounts in the unit of the resource times seconds: `gpu_millis` 3,600,000 is one GPU for an hour."""
 
-    promised = serializers.IntegerField(help_text="What it deserves by its limits, asked for or not.")
-    wanted = serializers.IntegerField(help_text="What its jobs held, and waiting ones asked for; at most its ceiling.")
-    due = serializers.IntegerField(help_text="What it was promised and wanted.")
-    delivered = serializers.IntegerField(help_text="What its jobs held.")
-    shortfall = serializers.IntegerField(help_text="What was due and not delivered.")
+    due = serializers.IntegerField(help_text="Amount that is due: deserved and requested.")
+    delivered = serializers.IntegerField(help_text="Amount that its jobs held.")
+    shortfall = serializers.IntegerField(help_text="Amount that was due and not delivered.")
     fair = serializers.IntegerField(
-        help_text="Its part of what it and its siblings got together: what is due first, the rest by weight."
+        help_text="Fair share of the amount that it and its siblings got: the due amount first, the rest by weight."
     )
-    wanted_by_all = serializers.IntegerField(help_text="By it and its siblings.")
     delivered_by_all = serializers.IntegerField()
-    deficit = serializers.IntegerField(help_text="`fair` less `delivered`; below 0: it got more than its part.")
+    deficit = serializers.IntegerField(help_text="`fair` minus `delivered`; below 0: the queue got more than its fair share.")
     fair_ppm = serializers.IntegerField(help_text="`fair` in millionths of `delivered_by_all`.")
     delivered_ppm = serializers.IntegerField()
 
 
 class ShareOut(ShareAmountsOut):
-    """One queue among its siblings, in one pool, for one resource."""
+    """A queue among its siblings, in a pool, for a resource."""
 
     tenant = TenantRef()
     queue = ReferenceOut()
-    is_top = serializers.BooleanField(help_text="Whether it stands for its whole tenant.")
-    pool = PoolRef(allow_null=True, help_text="Null where the pool is gone.")
+    deserved = serializers.IntegerField(help_text="Deserved amount by its limits, whether requested or not.")
+    requested = serializers.IntegerField(help_text=REQUESTED)
+    requested_by_all = serializers.IntegerField(help_text="Amount requested by it and its siblings.")
+    is_top = serializers.BooleanField(help_text="The queue represents its whole tenant.")
+    pool = PoolRef(allow_null=True, help_text="Null if the pool was deleted.")
     resource = serializers.CharField()
 
 
 class SharesOut(Out):
-    """Queues that you see, the largest deficit first."""
+    """Queues that you can see, largest deficit first."""
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
@@ -89,12 +93,15 @@ class SharesOut(Out):
 
 
 class ShareLineOut(ShareAmountsOut):
+    promised = serializers.IntegerField(help_text="Deserved amount: `deserved` of GET /shares, under its signed name.")
+    wanted = serializers.IntegerField(help_text="Requested amount: `requested` of GET /shares, under its signed name.")
+    wanted_by_all = serializers.IntegerField(help_text="`requested_by_all` of GET /shares, under its signed name.")
     pool = serializers.UUIDField()
     resource = serializers.CharField()
 
 
 class ShareLimitOut(Out):
-    """The limits of the tenant's top queue from a second since 1970 on."""
+    """Limits of the tenant's top queue from a time on, in seconds since 1970."""
 
     since = serializers.IntegerField()
     pool = serializers.UUIDField()
@@ -106,7 +113,7 @@ class ShareLimitOut(Out):
 
 
 class ShareDocumentOut(Out):
-    """What is hashed and signed, as JSON with sorted keys, without blanks, in UTF-8."""
+    """Document that is hashed and signed, as JSON with sorted keys, without blanks, in UTF-8."""
 
     format = serializers.IntegerField()
     kind = serializers.CharField()
@@ -132,21 +139,21 @@ class ShareWeeksOut(Out):
 
 
 class ShareStatementOut(Out):
-    """A tenant's week. `closed_at` null: it is not over, or nobody has closed it yet, and it may still change."""
+    """Week of a tenant. `closed_at` null: the week is not over or not closed yet, and may still change."""
 
     tenant = TenantRef()
     week = serializers.CharField()
     closed_at = serializers.DateTimeField(allow_null=True)
     sha256 = serializers.CharField()
     algorithm = serializers.CharField()
-    signature = serializers.CharField(help_text="Of the document's bytes, in Base64.")
-    public_key = serializers.CharField(help_text="That checks it, in Base64; compare with GET /signing-keys.")
+    signature = serializers.CharField(help_text="Signature of the document's bytes, in Base64.")
+    public_key = serializers.CharField(help_text="Public key of the signature, in Base64; compare it with GET /signing-keys.")
     document = ShareDocumentOut()
-    names = serializers.DictField(child=serializers.CharField(), help_text="Of pools, by id.")
+    names = serializers.DictField(child=serializers.CharField(), help_text="Names of pools, by id.")
 
 
 class SigningKeysOut(Out):
-    """Public keys in Base64. What the present one signs, and what former ones signed that operators still keep."""
+    """Public keys in Base64: the key that signs now, and former keys that operators still keep."""
 
     algorithm = serializers.CharField()
     public_key = serializers.CharField()
@@ -154,23 +161,23 @@ class SigningKeysOut(Out):
 
 
 class SharesView(ApiView):
-    """Promised and delivered shares."""
+    """Deserved and delivered shares."""
 
     @extend_schema(
         operation_id="shares_list",
         parameters=[
             TENANT,
-            OpenApiParameter("since", OpenApiTypes.DATETIME, description=f"{DAYS_DEFAULT} days ago by default."),
-            OpenApiParameter("until", OpenApiTypes.DATETIME, description="Now by default."),
+            OpenApiParameter("since", OpenApiTypes.DATETIME, description=f"Default: {DAYS_DEFAULT} days ago."),
+            OpenApiParameter("until", OpenApiTypes.DATETIME, description="Default: now."),
             OpenApiParameter("pool", str, description="Name, CLUSTER/POOL or id."),
             OpenApiParameter("format", str, enum=["json", "csv"]),
         ],
         responses={200: SharesOut, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> Response | HttpResponse:
-        """What queues that you see were promised and got, each among its siblings, in whole hours; what runs is counted, too.
+        """List deserved and delivered shares of queues that you can see, each among its siblings, in whole hours.
 
-        Computed from the ledger, from what waited hour by hour, and from the history of limits.
+        Running jobs are included. Computed from the ledger, from the demand hour by hour, and from the history of limits.
         """
         known_query(request, ("tenant", "since", "until", "pool", "format"))
         query, problems, now = request.query_params, Problems(), database_now()
@@ -213,7 +220,7 @@ class ShareWeeksView(ApiView):
 
     @extend_schema(operation_id="tenants_shares_list", parameters=[TENANT_PATH], responses=ShareWeeksOut)
     def get(self, request: Request, tenant: str) -> Response:
-        """Closed weeks with their digests, the latest first."""
+        """List closed weeks with their digests, latest first."""
         known_query(request, ())
         found = selectors.get_tenant(self.actor, tenant)
         demand(self.actor, found.pk, "share.read")
@@ -232,12 +239,12 @@ class ShareWeekView(ApiView):
         parameters=[
             TENANT_PATH,
             OpenApiParameter("week", str, OpenApiParameter.PATH, description="`2026-W47`, from Monday on, by ISO 8601."),
-            OpenApiParameter("format", str, enum=["json", "canonical"], description="`canonical` is the bytes that are signed."),
+            OpenApiParameter("format", str, enum=["json", "canonical"], description="`canonical`: the signed bytes."),
         ],
         responses={200: ShareStatementOut, (200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, tenant: str, week: str) -> Response | HttpResponse:
-        """What the tenant was promised and got in a week, signed by the installation. A week that is closed never changes."""
+        """Get the deserved and delivered shares of a tenant in a week, signed. A closed week never changes."""
         known_query(request, ("format",))
         found = selectors.get_tenant(self.actor, tenant)
         demand(self.actor, found.pk, "share.read")
@@ -269,7 +276,7 @@ class SigningKeysView(ApiView):
 
     @extend_schema(operation_id="signing_keys", responses=SigningKeysOut)
     def get(self, request: Request) -> Response:
-        """The public keys with which statements of this installation are checked; keep the present one to check offline."""
+        """Get the public keys that verify statements of this installation; save the present key to verify offline."""
         known_query(request, ())
         present, *former = public_keys()
         return Response({"algorithm": SIGNED_BY, "public_key": present, "former": former})
@@ -278,12 +285,27 @@ class SigningKeysView(ApiView):
 def _made_now(tenant_id: Any, week: int, text: str) -> MadeWeek:
     now = mark(database_now())
     if week > week_of(now):
-        raise NotFound(f"{text} is still to come.", hint="A week has a statement from its first day on.")
+        raise NotFound(
+            Text(f"{text} is still to come.", f"{text} 尚未到来。"),
+            hint=Text("A week has a statement from its first day on.", "一周从第一天起即有账单。"),
+        )
+    if is_settled(week):
+        raise NotFound(
+            Text(
+                f"There is no statement of {text}: nothing was deserved, requested or used in it, or it was before this "
+                "installation kept shares.",
+                f"没有 {text} 的结算单：该周没有应得、请求或使用的资源，或早于本系统开始记录份额。",
+            ),
+            hint=Text("`berth shares week --list` lists the closed weeks.", "`berth shares week --list` 列出已结算的周。"),
+        )
     since, until = bounds_of(week)
     with one_question():
         found = account(since, min(until, max(since + 1, now)), running=live_holdings())
     if tenant_id not in found.tops:
-        raise NotFound("This tenant has no queue.", hint="`berth queues` lists them.")
+        raise NotFound(
+            Text("This tenant has no queue.", "此租户没有队列。"),
+            hint=Text("`berth queues` lists them.", "`berth queues` 可列出队列。"),
+        )
     return made_week(tenant_id, week, found)
 
 
@@ -292,9 +314,14 @@ def _window(query: Mapping[str, str], now: datetime, problems: Problems) -> tupl
     until = _time(query, "until", problems) or now
     since = _time(query, "since", problems) or until - timedelta(days=DAYS_DEFAULT)
     if since >= until:
-        problems.add("/until", "before_since", "until lies before since.")
+        problems.add("/until", "before_since", Text("until lies before since.", "until 早于 since。"))
     if until - since > timedelta(days=DAYS_MAX + 1):
-        problems.add("/since", "out_of_range", f"These are more than {DAYS_MAX} days.", "Ask for fewer days at a time.")
+        problems.add(
+            "/since",
+            "out_of_range",
+            Text(f"These are more than {DAYS_MAX} days.", f"超过 {DAYS_MAX} 天。"),
+            Text("Ask for fewer days at a time.", "请缩短每次查询的天数。"),
+        )
     last = min(mark(until), mark(now))
     return min(mark(since) // HOUR * HOUR, max(0, last - 1)), last
 
@@ -311,7 +338,7 @@ def _week(text: str, problems: Problems) -> int:
     try:
         return week_number(text)
     except ValueError:
-        problems.add("/week", "invalid", "A week is written like 2026-W47.")
+        problems.add("/week", "invalid", Text("A week is written like 2026-W47.", "周写作 2026-W47。"))
         return 0
 
 

@@ -17,22 +17,24 @@ from jobs.selectors.templates import with_tag, with_words
 from jobs.services import template_tests
 from jobs.services import templates as service
 from jobs.spec.templating import PARAMETERS_MAX, TITLE_LENGTH, TYPES
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH
-from tenants.access import demand
-from tenants.api.serializers import TenantRef, UserRef
-from tenants.features import tenants_without
+from kernel.words import Text
+from tenants.identity.access import demand
+from tenants.identity.api.serializers import TenantRef, UserRef
+from tenants.portal.features import tenants_without
 from tenants.selectors import find_tenant, tenant_facts, user_names
 from webapi.access import allows, fetch, visible
 from webapi.actors import facts_of
 from webapi.etags import expected_version, with_etag
-from webapi.fields import NameField, utc_text
+from webapi.fields import NameField
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 ABOUT_LENGTH = 4_000
 SEARCH_LENGTH = 200
@@ -59,7 +61,7 @@ class AnyValue(serializers.JSONField):
 
 
 class ParameterOut(serializers.Serializer[Any]):
-    """One thing that a template asks for. `minimum` and `maximum` bound a number, or the length of a text."""
+    """A parameter of a template. `minimum` and `maximum` bound a number, or the length of a text."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(TYPES)
@@ -72,7 +74,7 @@ class ParameterOut(serializers.Serializer[Any]):
     maximum = serializers.FloatField(allow_null=True)
     choices = serializers.ListField(child=AnyValue())
     required = serializers.BooleanField(  # type: ignore[assignment]  # Only the name of a key.
-        help_text="Without a value, or an empty text, it is refused."
+        help_text="A missing value or an empty text is refused."
     )
 
 
@@ -84,13 +86,13 @@ class TestJobOut(serializers.Serializer[Any]):
 
 
 class TestRunOut(serializers.Serializer[Any]):
-    """The last test run of a template: a job of its defaults."""
+    """The last test run of a template: a job with its defaults."""
 
     result = serializers.ChoiceField(
-        template_tests.RESULTS, help_text="`outdated`: document or parameters have changed since. A job that was stopped failed."
+        template_tests.RESULTS, help_text="`outdated`: document or parameters have changed since. A stopped job counts as failed."
     )
-    at = serializers.DateTimeField(allow_null=True, help_text="When it was submitted.")
-    job = TestJobOut(allow_null=True, help_text="Null for whoever may not see it.")
+    at = serializers.DateTimeField(allow_null=True, help_text="Time of submission.")
+    job = TestJobOut(allow_null=True, help_text="Null for users who may not see it.")
 
 
 class TemplateOut(serializers.Serializer[Any]):
@@ -99,18 +101,18 @@ class TemplateOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     title = serializers.CharField()
-    title_zh = serializers.CharField(help_text="Empty: there is none, show `title`.")
+    title_zh = serializers.CharField(help_text="Empty: use `title`.")
     description = serializers.CharField()
     description_zh = serializers.CharField()
-    icon = serializers.CharField(help_text="One word; empty for none.")
+    icon = serializers.CharField(help_text="A single word; empty for none.")
     tags = serializers.ListField(child=serializers.CharField())
     tenant = TenantRef(allow_null=True)
     public = serializers.BooleanField()
-    shipped = serializers.BooleanField(help_text="It came with the release.")
-    owner = UserRef(allow_null=True, help_text="Null where it is public.")
+    shipped = serializers.BooleanField(help_text="The template is part of the release.")
+    owner = UserRef(allow_null=True, help_text="Null if the template is public.")
     parameters = ParameterOut(many=True)
     spec = serializers.DictField(help_text="A job, as in a job file, with `${{ parameters.NAME }}` in its texts.")
-    uses = serializers.IntegerField(help_text="How often it was filled in to be run.")
+    uses = serializers.IntegerField(help_text="Number of uses.")
     test = TestRunOut()
     may_edit = serializers.BooleanField()
     may_publish = serializers.BooleanField()
@@ -121,63 +123,65 @@ class TemplateOut(serializers.Serializer[Any]):
 
 
 class TemplateChange(StrictSerializer):
-    """What may change of a template."""
+    """Fields of a template that may change."""
 
     name = serializers.CharField(max_length=TEMPLATE_NAME_LENGTH, help_text="Small letters, digits and inner hyphens.")
     title = NameField(max_length=TITLE_LENGTH)
     title_zh = NameField(max_length=TITLE_LENGTH, required=False, allow_blank=True)
     description = serializers.CharField(max_length=ABOUT_LENGTH, required=False, allow_blank=True)
     description_zh = serializers.CharField(max_length=ABOUT_LENGTH, required=False, allow_blank=True)
-    icon = serializers.CharField(max_length=40, required=False, allow_blank=True, help_text="One word, such as `flame`.")
+    icon = serializers.CharField(max_length=40, required=False, allow_blank=True, help_text="A single word, such as `flame`.")
     tags = serializers.ListField(child=serializers.CharField(max_length=NAME_LENGTH), required=False, max_length=64)
     parameters = serializers.ListField(
         child=serializers.DictField(),
         required=False,
         max_length=PARAMETERS_MAX,
-        help_text="Each with `name` and `type`; `title`, `description` (and `_zh`), `default`, `minimum`, `maximum`, `choices`, "
-        "`required` as far as wanted.",
+        help_text="Each with `name` and `type`; optionally `title`, `description` (and `_zh`), `default`, `minimum`, "
+        "`maximum`, `choices`, `required`.",
     )
     spec = serializers.JSONField(help_text="A job, as in a job file, with `${{ parameters.NAME }}` in its texts.")
 
 
 class TemplateIn(TemplateChange):
-    """A new template for a tenant, or, by operators, for everybody."""
+    """A new template for a tenant or, by operators, for all tenants."""
 
-    tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, help_text="Default: your only one.")
-    public = serializers.BooleanField(required=False, default=False, help_text="For all tenants, without one of its own.")
+    tenant = serializers.CharField(
+        max_length=NAME_LENGTH, required=False, allow_null=True, help_text="Default: your only tenant."
+    )
+    public = serializers.BooleanField(required=False, default=False, help_text="For all tenants, without a tenant of its own.")
 
 
 class TestIn(StrictSerializer):
-    """Where the test run is to happen."""
+    """Tenant and queue of the test run."""
 
     tenant = serializers.CharField(
         max_length=NAME_LENGTH,
         required=False,
         allow_null=True,
         default=None,
-        help_text="Default: the template's, or your only one.",
+        help_text="Default: the tenant of the template, or your only tenant.",
     )
     queue = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_blank=True, default="")
 
 
 class RenderIn(StrictSerializer):
-    """What fills a template."""
+    """Parameters of a template."""
 
-    parameters = serializers.DictField(required=False, default=dict, help_text='Such as {"gpus": 2}. Left out: the defaults.')
+    parameters = serializers.DictField(required=False, default=dict, help_text='Such as {"gpus": 2}. Omitted: the defaults.')
     name = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_blank=True, default="", help_text="Of the job.")
     tenant = serializers.CharField(
         max_length=NAME_LENGTH,
         required=False,
         allow_null=True,
         default=None,
-        help_text="Check also what the job names there: queue, image, volumes, secrets.",
+        help_text="Also check the objects of the tenant that the job names: queue, image, volumes, secrets.",
     )
     queue = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_blank=True, default="")
-    preview = serializers.BooleanField(required=False, default=False, help_text="Only to look: it is not counted as a use.")
+    preview = serializers.BooleanField(required=False, default=False, help_text="Preview only: not counted as a use.")
 
 
 class SpecProblemOut(serializers.Serializer[Any]):
-    """What keeps the job from being submitted, at one place of `spec`."""
+    """A problem that prevents submission, at a place of `spec`."""
 
     path = serializers.CharField()
     code = serializers.CharField()
@@ -189,7 +193,7 @@ class RenderOut(serializers.Serializer[Any]):
     """The job. Send `spec` to POST /jobs, with or without `dry_run`."""
 
     spec = serializers.DictField()
-    problems = SpecProblemOut(many=True, help_text="Empty: it can be submitted.")
+    problems = SpecProblemOut(many=True, help_text="Empty: the job can be submitted.")
 
 
 class TemplatesView(ApiView):
@@ -199,15 +203,15 @@ class TemplatesView(ApiView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own and the public ones."),
-            OpenApiParameter("public", bool, description="Only public ones, or only those that are not."),
-            OpenApiParameter("q", str, description="Words of the name, title or tags, in whatever case."),
-            OpenApiParameter("tag", str, many=True, description="Several: all of them."),
+            OpenApiParameter("tenant", str, description="Slug, id or name of a tenant: its own templates and public ones."),
+            OpenApiParameter("public", bool, description="Only public templates, or only others."),
+            OpenApiParameter("q", str, description="Words of the name, title or tags, case-insensitive."),
+            OpenApiParameter("tag", str, many=True, description="May be repeated: all of them."),
         ],
         responses=page_of(TemplateOut),
     )
     def get(self, request: Request) -> Response:
-        """Templates that you may use, newest first."""
+        """List templates that you may use, newest first."""
         known_query(request, ("tenant", "public", "q", "tag"))
         query = request.query_params
         rows = visible(self.actor, Template)
@@ -229,7 +233,7 @@ class TemplatesView(ApiView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        """Keep a job for others to fill in. A document that no values could make a job is refused, with every error."""
+        """Create a template. A document that no parameters could make valid is refused, with all errors."""
         body = TemplateIn.validated(request.data)
         public, tenant = body.pop("public"), body.pop("tenant", None)
         tenant_id = None if public else find_tenant(self.actor, tenant).id
@@ -247,13 +251,13 @@ class TemplateView(ApiView):
 
     @extend_schema(responses=TemplateOut)
     def get(self, request: Request, template_id: str) -> Response:
-        """One template with its parameters."""
+        """Get a template with its parameters."""
         row = _fetch(self, template_id, "template.read")
         return with_etag(Response(show_templates(self, [row])[0]), row.version)
 
     @extend_schema(parameters=[IF_MATCH], request=TemplateChange, responses=TemplateOut)
     def patch(self, request: Request, template_id: str) -> Response:
-        """Change a template. `parameters` and `spec` are replaced whole, and must fit each other."""
+        """Change a template. `parameters` and `spec` are replaced as a whole, and must fit each other."""
         row = _fetch(self, template_id, "template.edit")
         body = TemplateChange.validated(request.data, partial=True)
         changed = service.update_template(
@@ -263,7 +267,7 @@ class TemplateView(ApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, template_id: str) -> Response:
-        """Delete a template. Jobs that were made from it stay as they are."""
+        """Delete a template. Its jobs are unchanged."""
         row = _fetch(self, template_id, "template.delete")
         service.delete_template(actor=self.actor, template=row, now=database_now())
         return Response(status=204)
@@ -276,9 +280,9 @@ class TemplateRenderView(ApiView):
 
     @extend_schema(request=RenderIn, responses={200: RenderOut})
     def post(self, request: Request, template_id: str) -> Response:
-        """The job that a template makes of these parameters. Nothing is submitted.
+        """Render a template with parameters to a job. Nothing is submitted.
 
-        Parameters that do not suit are refused, all at once. What is wrong with the job that they make is in `problems`.
+        Invalid parameters are refused, all at once. Problems of the resulting job are in `problems`.
         """
         row = _fetch(self, template_id, "template.read")
         body = RenderIn.validated(request.data or {})
@@ -292,18 +296,18 @@ class TemplateRenderView(ApiView):
         )
         if not body["preview"]:
             service.count_use(row.pk)
-        return Response({"spec": made.spec, "problems": [entry.as_dict() for entry in made.problems]})
+        return Response({"spec": made.spec, "problems": [entry.as_dict(reader_language(request)) for entry in made.problems]})
 
 
 class TemplatePublishView(ApiView):
-    """Give a template to everybody."""
+    """Give a template to all users."""
 
     feature = "templates"
 
     @extend_schema(request=None, responses={200: TemplateOut})
     @idempotent
     def post(self, request: Request, template_id: str) -> Response:
-        """Make a tenant's template public, for operators. It leaves the tenant: operators look after it from now on."""
+        """Make a tenant's template public, as an operator. It leaves the tenant: operators maintain it from then on."""
         row = _fetch(self, template_id, "template.publish")
         made = service.publish_template(actor=self.actor, template=row, now=database_now())
         return with_etag(Response(show_templates(self, [made])[0]), made.version)
@@ -319,9 +323,9 @@ class TemplateTestView(ApiView):
     )
     @idempotent
     def post(self, request: Request, template_id: str) -> Response:
-        """Submit the job that the template makes of its defaults, as yours, with the tag `template-test`.
+        """Submit a template with its defaults as your job, with the tag `template-test`.
 
-        For whoever may edit the template. The gallery tells its result to everybody who may use the template.
+        For users who may edit the template. The gallery shows the result to all users of the template.
         """
         row = _fetch(self, template_id, "template.edit")
         body = TestIn.validated(request.data or {})
@@ -383,13 +387,13 @@ def _show_test(run: template_tests.LastRun) -> dict[str, Any]:
 
 def _short(name: str, text: str) -> str:
     if len(text) > SEARCH_LENGTH or "\x00" in text:
-        message = f"{name} has at most {SEARCH_LENGTH} characters."
+        message = Text(f"{name} has at most {SEARCH_LENGTH} characters.", f"{name} 最多 {SEARCH_LENGTH} 个字符。")
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
     return text
 
 
 def _flag(text: str) -> bool:
     if text not in {"true", "false"}:
-        message = "public must be true or false."
+        message = Text("public must be true or false.", "public 须为 true 或 false。")
         raise InvalidInput(message, fields=[FieldError("/public", "invalid", message)])
     return text == "true"

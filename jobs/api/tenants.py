@@ -12,13 +12,13 @@ from rest_framework.response import Response
 from jobs.services.deleting import delete_tenant, disable, plan_deletion, touched_by_disabling
 from kernel.clock import database_now
 from tenants import selectors
-from tenants.access import demand
-from tenants.api.serializers import TenantOut
-from tenants.api.shapes import show_tenants, tenant_ref
-from tenants.api.tenants import TENANT_PATH
+from tenants.identity.access import demand
+from tenants.identity.api.parameters import TENANT_PATH
+from tenants.identity.api.serializers import TenantOut
+from tenants.identity.api.shapes import show_tenants, tenant_ref
+from tenants.identity.services.names import DISPLAY_NAME_LENGTH
+from tenants.identity.services.standing import REASON_LENGTH
 from tenants.services import enable_tenant
-from tenants.services.names import DISPLAY_NAME_LENGTH
-from tenants.services.standing import REASON_LENGTH
 from webapi.fields import WordsField
 from webapi.idempotency import idempotent
 from webapi.plans import asked_plan, hold_to, named
@@ -26,12 +26,12 @@ from webapi.schema import PLAN
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query, query_flag
 
-DRY_RUN = OpenApiParameter("dry_run", bool, description="Tell what it would touch, change nothing.")
+DRY_RUN = OpenApiParameter("dry_run", bool, description="Dry run: show the effects, change nothing.")
 
 
 @extend_schema_serializer(examples=[OpenApiExample("disable", {"reason": "The project has ended.", "stop_jobs": False})])
 class DisableIn(StrictSerializer):
-    """Why, as its people are told, and whether what runs is stopped."""
+    """Reason for its members, and whether running jobs are stopped."""
 
     reason = WordsField(
         max_length=REASON_LENGTH,
@@ -39,25 +39,27 @@ class DisableIn(StrictSerializer):
         allow_blank=True,
         allow_null=True,
         default=None,
-        help_text="Left out, the reason of a tenant that is disabled stays.",
+        help_text="If omitted, a disabled tenant keeps its reason.",
     )
-    stop_jobs = serializers.BooleanField(required=False, default=False, help_text="Stop what runs; else it goes on to its end.")
+    stop_jobs = serializers.BooleanField(
+        required=False, default=False, help_text="Stop running jobs; otherwise they run to their end."
+    )
 
 
 class DisabledOut(serializers.Serializer[Any]):
-    """The tenant, and whom it touches that nothing begins in it and in those below it."""
+    """The disabled tenant, and the effects on it and on the tenants below it."""
 
     tenant = TenantOut()
-    tenants = serializers.IntegerField(help_text="The tenant itself and those below it.")
-    people = serializers.IntegerField(help_text="Who have a role of their own there.")
+    tenants = serializers.IntegerField(help_text="The tenant and the tenants below it.")
+    people = serializers.IntegerField(help_text="Users with a role of their own in these tenants.")
     waiting = serializers.IntegerField(help_text="Jobs that wait until the tenant is enabled.")
-    running = serializers.IntegerField(help_text="Jobs that ran when it was asked.")
-    stopped = serializers.IntegerField(help_text="Of those, how many were asked to stop.")
+    running = serializers.IntegerField(help_text="Jobs that were running at the time of the request.")
+    stopped = serializers.IntegerField(help_text="Number of running jobs that were asked to stop.")
 
 
 @extend_schema_serializer(examples=[OpenApiExample("delete", {"confirm": "vision"})])
 class DeleteTenantIn(StrictSerializer):
-    """The tenant's name, typed by the person who deletes it; a dry run needs none."""
+    """Name of the tenant, as a confirmation; not needed for a dry run."""
 
     confirm = serializers.CharField(
         max_length=DISPLAY_NAME_LENGTH, required=False, allow_blank=True, default="", trim_whitespace=False
@@ -65,7 +67,7 @@ class DeleteTenantIn(StrictSerializer):
 
 
 class GoesOut(serializers.Serializer[Any]):
-    """How much of what goes. Files of volumes go within a day, those of images within hours."""
+    """Amounts to delete. Files of volumes are deleted within a day, files of images within hours."""
 
     members = serializers.IntegerField()
     service_accounts = serializers.IntegerField()
@@ -77,13 +79,13 @@ class GoesOut(serializers.Serializer[Any]):
 
 
 class StaysOut(serializers.Serializer[Any]):
-    """What stays for operators to read, beside ledger, statements and audit."""
+    """Objects that operators can still read, beside ledger, statements and audit log."""
 
-    jobs = serializers.IntegerField(help_text="Their rows; logs and outputs go when their retention is over.")
+    jobs = serializers.IntegerField(help_text="Rows of the jobs; logs and outputs are deleted at the end of their retention.")
 
 
 class DeletedTenantRef(serializers.Serializer[Any]):
-    """The tenant by the name that it had, or has before it is deleted."""
+    """The tenant, by its name before the deletion."""
 
     id = serializers.UUIDField()
     slug = serializers.CharField()
@@ -91,12 +93,14 @@ class DeletedTenantRef(serializers.Serializer[Any]):
 
 
 class DeletedTenantOut(serializers.Serializer[Any]):
-    """What went and what stayed, or would."""
+    """Objects that were deleted or kept, or would be."""
 
     tenant = DeletedTenantRef()
     goes = GoesOut()
     stays = StaysOut()
-    plan = serializers.CharField(help_text="The plan's name: send it with a dry run's as `?plan=` to have just this done.")
+    plan = serializers.CharField(
+        help_text="Name of the plan; send it as `?plan=`, with the confirmation, to apply exactly this plan."
+    )
 
 
 class TenantDisableView(ApiView):
@@ -107,9 +111,9 @@ class TenantDisableView(ApiView):
     )
     @idempotent
     def post(self, request: Request, tenant: str) -> Response:
-        """Let nothing be submitted or started in a tenant and in those below it, as an operator.
+        """Disable a tenant and the tenants below it, as an operator: no job can be submitted or started.
 
-        Waiting jobs wait on. What runs goes on, or stops with `stop_jobs`. Everything can be read.
+        Waiting jobs stay queued. Running jobs continue, or stop with `stop_jobs`. All data can still be read.
         """
         known_query(request, ("dry_run",))
         body = DisableIn.validated(request.data or {})
@@ -130,7 +134,7 @@ class TenantEnableView(ApiView):
     @extend_schema(operation_id="tenants_enable", parameters=[TENANT_PATH], request=None, responses={200: TenantOut})
     @idempotent
     def post(self, request: Request, tenant: str) -> Response:
-        """Let people of a tenant submit and start again, as an operator. Its waiting jobs start by themselves."""
+        """Enable a disabled tenant, as an operator. Its waiting jobs start by themselves."""
         known_query(request, ())
         found = _tenant(self, tenant, "tenant.disable")
         enabled = enable_tenant(actor=self.actor, tenant=found, now=database_now())
@@ -148,10 +152,10 @@ class TenantDeleteView(ApiView):
     )
     @idempotent
     def post(self, request: Request, tenant: str) -> Response:
-        """Delete a disabled tenant without live jobs and tenants below it, as an operator; `confirm` is its name.
+        """Delete a disabled tenant without live jobs or tenants below it, as an operator; `confirm` is its name.
 
-        Its people lose their roles, and secrets, volumes and images go. Ledger, statements, audit and the rows of its jobs stay.
-        The name is free again.
+        Roles, secrets, volumes and images are deleted. Ledger, statements, audit log and the rows of its jobs stay. The name
+        becomes free.
         """
         known_query(request, ("dry_run", "plan"))
         body = DeleteTenantIn.validated(request.data or {})

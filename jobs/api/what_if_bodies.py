@@ -23,34 +23,34 @@ HELP = (
     "ceiling, weight}. `reserve`: {queue, pool, gpu, starts_at, ends_at}. For operators: `add_nodes`: {pool, count, gpu, cpu, "
     "memory, gpu_model}, `remove_node`, `cordon`, `uncordon`: {pool, node}, `policy`: {in_order, reclaims, preempts, "
     "aging_seconds, least_runtime_seconds, "
-    "reclaim_least_runtime_seconds, patience_seconds, backfill_depth, rebalances}."
+    "reclaim_least_runtime_seconds, starvation_guard_seconds, backfill_depth, rebalances}."
 )
 
 
 class WhatIfIn(StrictSerializer):
-    """Changes to think of, made together and in their order."""
+    """Hypothetical changes, applied together in their order."""
 
     tenant = serializers.CharField(
-        required=False, max_length=NAME_LENGTH, help_text="For what is submitted. Default: your only one."
+        required=False, max_length=NAME_LENGTH, help_text="Tenant of submitted jobs. Default: your only tenant."
     )
     changes = serializers.ListField(child=serializers.DictField(), allow_empty=False, max_length=CHANGES_MAX, help_text=HELP)
 
 
 class WhatIfJobOut(serializers.Serializer[Any]):
-    """A job that you see. `pool` and `nodes` are where it would start, `reason` why it would wait."""
+    """A job that you can see. `pool` and `nodes`: where it would start; `reason`: why it would wait."""
 
     job = ReferenceOut()
     pool = serializers.CharField(allow_null=True)
     nodes = serializers.ListField(child=serializers.CharField())
     reason = serializers.DictField(allow_null=True)
-    evicts = serializers.IntegerField(help_text="How many would be evicted for it, before it starts.")
+    evicts = serializers.IntegerField(help_text="Number of jobs that would be preempted before it starts.")
 
 
 class WhatIfListOut(serializers.Serializer[Any]):
-    """`others`: how many more there are of tenants that you do not see."""
+    """`others`: number of further jobs, of tenants that you cannot see."""
 
     jobs = WhatIfJobOut(many=True)
-    more = serializers.IntegerField(help_text="How many that you see are not listed.")
+    more = serializers.IntegerField(help_text="Number of visible jobs that are not listed.")
     others = serializers.IntegerField()
 
 
@@ -61,13 +61,13 @@ class WhatIfCountsOut(serializers.Serializer[Any]):
 
 
 class WhatIfOut(serializers.Serializer[Any]):
-    """One pass of the scheduler after the changes, against one without them."""
+    """A pass of the scheduler with the changes, compared with a pass without them."""
 
-    before = WhatIfCountsOut(help_text="All that the pass without the changes does.")
+    before = WhatIfCountsOut(help_text="All decisions of the pass without the changes.")
     after = WhatIfCountsOut()
-    starts = WhatIfListOut(help_text="Would start now, and would not without the changes.")
-    starts_not = WhatIfListOut(help_text="Would start without the changes, and not with them.")
-    waits = WhatIfListOut(help_text="Would wait, and did not or for another reason.")
+    starts = WhatIfListOut(help_text="Jobs that would start now only with the changes.")
+    starts_not = WhatIfListOut(help_text="Jobs that would start now only without the changes.")
+    waits = WhatIfListOut(help_text="Jobs that would newly wait, or wait for another reason.")
     evicted = WhatIfListOut()
-    spared = WhatIfListOut(help_text="Would be evicted only without the changes.")
-    displaced = WhatIfListOut(help_text="Run on machines that would be gone; they wait again or start elsewhere.")
+    spared = WhatIfListOut(help_text="Jobs that would be preempted only without the changes.")
+    displaced = WhatIfListOut(help_text="Jobs on nodes that would be removed; they wait again or start elsewhere.")

@@ -5,6 +5,6 @@ cannot be carried over. Nothing of the text is run, and nothing in it is looked 
 nothing about those here."""
 
 from jobs.conversion.convert import FORMATS, Converted, Source, convert, detect
-from jobs.conversion.notes import Kind, Note
+from jobs.conversion.notes import Note, NoteKind
 
-__all__ = ["FORMATS", "Converted", "Kind", "Note", "Source", "convert", "detect"]
+__all__ = ["FORMATS", "Converted", "Note", "NoteKind", "Source", "convert", "detect"]

@@ -10,14 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jobs import bounds
 from jobs.conversion.names import env_name, is_secret, job_name, port_name, role_name, unique
 from jobs.conversion.notes import Findings
-from jobs.conversion.openpai_fields import Reader
+from jobs.conversion.openpai_fields import FieldReader
 from jobs.conversion.shell import entry_of, names_read, settings, tell_secrets
 from jobs.frameworks.environment import variable_part
 from jobs.spec.documents import Format, read_text
 from jobs.spec.values import GIT_REF, GIT_URL
 from kernel import limits
+from kernel.words import NO_HINT, Text
 
 EXPRESSION = re.compile(r"<%([^%<>]{0,200})%>")
 VARIABLES_MAX = 200  # That one command reads; no real one reads a tenth.
@@ -44,10 +46,15 @@ VARIABLES = {
     "PAI_WORK_DIR": '"$PWD"',
     "PAI_TASK_ROLE_LIST": '"$BERTH_ROLES"',
 }
-V1_MESSAGE = "This is a job of OpenPAI's protocol v1; only protocol v2 is converted."
-V1_HINT = (
+V1_MESSAGE = Text(
+    "This is a job of OpenPAI's protocol v1; only protocol v2 is converted.",
+    "这是 OpenPAI 协议 v1 的作业；只转换协议 v2。",
+)
+V1_HINT = Text(
     "Write it as v2: protocolVersion: 2; name for jobName; image as a prerequisite of type dockerimage; taskRoles as a "
-    "mapping of names to instances, dockerImage, resourcePerInstance and commands. Or write a job of Berth (docs/user-guide.md)."
+    "mapping of names to instances, dockerImage, resourcePerInstance and commands. Or write a job of Berth (docs/user-guide.md).",
+    "请改写为 v2：protocolVersion: 2；jobName 改为 name；镜像写成 dockerimage 类型的前置项；taskRoles 写成从名称到 instances、"
+    "dockerImage、resourcePerInstance 与 commands 的映射。或直接写 Berth 的作业（docs/user-guide.md）。",
 )
 TYPES = ("dockerimage", "script", "output", "data")
 
@@ -55,9 +62,9 @@ TYPES = ("dockerimage", "script", "output", "data")
 def convert_openpai(text: str, findings: Findings) -> dict[str, Any]:
     """The document that a file becomes. Raises InvalidInput where it is no YAML; other mistakes are among the findings."""
     document = read_text(text, Format.YAML)
-    reader = Reader(document, findings)
+    reader = FieldReader(document, findings)
     if not isinstance(document.value, dict):
-        findings.wrong("", "mapping", "A job is a mapping of keys to values.", line=1)
+        findings.wrong("", "mapping", Text("A job is a mapping of keys to values.", "作业是从键到值的映射。"), line=1)
         return {}
     if _is_v1(document.value):
         key = next(key for key in ("protocolVersion", "jobName", "taskRoles") if key in document.value)
@@ -74,14 +81,21 @@ def _is_v1(job: Mapping[str, Any]) -> bool:
 class _Conversion:
     """One file on its way."""
 
-    def __init__(self, job: dict[str, Any], reader: Reader, findings: Findings) -> None:
+    def __init__(self, job: dict[str, Any], reader: FieldReader, findings: Findings) -> None:
         self._job, self._read, self._findings = job, reader, findings
         self._places: dict[int, int] = {}  # Of each prerequisite in their list.
         self._items = self._prerequisites()
         roles = reader.mapping(job, "taskRoles", ())
-        if len(roles) > limits.ROLES:
-            reader.wrong(("taskRoles",), "too_many", f"There are {len(roles)} roles; at most {limits.ROLES} are allowed.")
-        first = list(roles.items())[: limits.ROLES]
+        if len(roles) > bounds.ROLES:
+            reader.wrong(
+                ("taskRoles",),
+                "too_many",
+                Text(
+                    f"There are {len(roles)} roles; at most {bounds.ROLES} are allowed.",
+                    f"有 {len(roles)} 个角色；最多 {bounds.ROLES} 个。",
+                ),
+            )
+        first = list(roles.items())[: bounds.ROLES]
         self._roles = {name: role for name, role in first if reader.is_mapping(role, ("taskRoles", name))}
         self._names = self._role_names()
         self._secrets: dict[str, None] = {}
@@ -91,12 +105,19 @@ class _Conversion:
         job, read = self._job, self._read
         if str(job.get("protocolVersion", "2")) not in {"2", "2.0"}:
             is_v1 = str(job["protocolVersion"]) in {"1", "1.0"}
-            message, hint = (V1_MESSAGE, V1_HINT) if is_v1 else ("protocolVersion must be 2.", "")
+            message = V1_MESSAGE if is_v1 else Text("protocolVersion must be 2.", "protocolVersion 须为 2。")
+            hint = V1_HINT if is_v1 else NO_HINT
             read.wrong(("protocolVersion",), "choice", message, hint)
         if str(job.get("type", "job")) != "job":
-            read.wrong(("type",), "choice", "type must be job: other components are no jobs.")
+            read.wrong(
+                ("type",), "choice", Text("type must be job: other components are no jobs.", "type 须为 job：其他组件不是作业。")
+            )
         if not job.get("taskRoles"):
-            read.wrong(("taskRoles",), "required", "taskRoles is missing: the file says nothing to run.")
+            read.wrong(
+                ("taskRoles",),
+                "required",
+                Text("taskRoles is missing: the file says nothing to run.", "缺少 taskRoles：文件没有说明要运行什么。"),
+            )
         for key in job:
             if key not in KNOWN:
                 self._findings.lost("unknown_key", key, read.line(key), name=key)
@@ -135,9 +156,17 @@ class _Conversion:
                 continue
             kind, name = self._read.text(item, "type", place, required=True), self._read.text(item, "name", place)
             if kind and kind not in found:
-                self._read.wrong((*place, "type"), "choice", f"type must be one of {', '.join(TYPES)}.")
+                self._read.wrong(
+                    (*place, "type"),
+                    "choice",
+                    Text(f"type must be one of {', '.join(TYPES)}.", f"type 可选：{', '.join(TYPES)}。"),
+                )
             elif kind and name in found[kind]:
-                self._read.wrong((*place, "name"), "duplicate", f"Two prerequisites of type {kind} have one name.")
+                self._read.wrong(
+                    (*place, "name"),
+                    "duplicate",
+                    Text(f"Two prerequisites of type {kind} have one name.", f"有两个 {kind} 类型的前置项同名。"),
+                )
             elif kind:
                 found[kind][name] = item
                 self._places[id(item)] = index
@@ -160,7 +189,11 @@ class _Conversion:
             item = self._items["dockerimage"].get(wanted)
             if item is None:
                 if wanted:
-                    self._read.wrong((*place, "dockerImage"), "unknown", "No prerequisite of type dockerimage has this name.")
+                    self._read.wrong(
+                        (*place, "dockerImage"),
+                        "unknown",
+                        Text("No prerequisite of type dockerimage has this name.", "没有此名称的 dockerimage 前置项。"),
+                    )
                 continue
             index = self._places[id(item)]
             uri = self._read.text(item, "uri", ("prerequisites", index), required=True)
@@ -180,7 +213,7 @@ class _Conversion:
             for name in sorted(used[kind] - set(self._items[kind])):
                 for role, entry in self._roles.items():
                     if str(entry.get(kind)) == name:
-                        message = f"No prerequisite of type {kind} has this name."
+                        message = Text(f"No prerequisite of type {kind} has this name.", f"没有此名称的 {kind} 前置项。")
                         self._read.wrong(("taskRoles", role, kind), "unknown", message)
         for name, item in self._items["data"].items():
             self._findings.lost("data_fetched", f"prerequisites.{name}", self._item_line(item), name=name)
@@ -208,7 +241,7 @@ class _Conversion:
             name: self._read.whole(role, "taskRetryCount", ("taskRoles", name), least=-(2**31)) or 0
             for name, role in self._roles.items()
         }
-        most = limits.ATTEMPTS_PER_JOB - 1
+        most = bounds.ATTEMPTS_PER_JOB - 1
         if asked is not None and asked < 0:
             self._findings.lost("retry_policy", "jobRetryCount", self._read.line("jobRetryCount"))
         count = asked if asked and asked > 0 else 0
@@ -237,7 +270,9 @@ class _Conversion:
             for before, after in (("minFailedInstances", "min_failed"), ("minSucceededInstances", "min_succeeded")):
                 count = self._read.whole(given, before, place, least=-1)
                 if count == 0:
-                    self._read.wrong((*place, before), "range", f"{before} must be -1, or at least 1.")
+                    self._read.wrong(
+                        (*place, before), "range", Text(f"{before} must be -1, or at least 1.", f"{before} 须为 -1，或至少为 1。")
+                    )
                 elif count is not None and not (count == -1 and after == "min_succeeded"):  # As without it.
                     rule[after] = "never" if count == -1 else count
                     target = f"completion.roles.{self._names[name]}.{after}"
@@ -262,7 +297,7 @@ class _Conversion:
         chosen = self._read.text(defaults, "deployment", ("defaults",))
         known = [str(item.get("name")) for item in self._deployments()]
         if chosen and chosen not in known:
-            self._read.wrong(("defaults", "deployment"), "unknown", "No deployment has this name.")
+            self._read.wrong(("defaults", "deployment"), "unknown", Text("No deployment has this name.", "没有此名称的部署。"))
         for index, item in enumerate(self._deployments()):
             if str(item.get("name")) != chosen:
                 self._findings.lost(
@@ -424,11 +459,17 @@ class _Conversion:
         for label in self._read.mapping(given, "ports", place[:-1]):
             count = self._read.whole(given["ports"], label, place, least=1) or 1
             own: list[str] = []
-            for index in range(min(count, limits.PORTS_PER_ROLE + 1)):
+            for index in range(min(count, bounds.PORTS_PER_ROLE + 1)):
                 own.append(unique(port_name(label if index == 0 else f"{label}-{index}"), [*ports, *own], 15))
             ports += own
-            if len(ports) > limits.PORTS_PER_ROLE:
-                self._read.wrong(place, "too_many", f"A role has at most {limits.PORTS_PER_ROLE} ports.")
+            if len(ports) > bounds.PORTS_PER_ROLE:
+                self._read.wrong(
+                    place,
+                    "too_many",
+                    Text(
+                        f"A role has at most {bounds.PORTS_PER_ROLE} ports.", f"一个角色最多有 {bounds.PORTS_PER_ROLE} 个端口。"
+                    ),
+                )
                 return
             line = self._read.line(*place, label)
             if count > 1:
@@ -446,7 +487,11 @@ class _Conversion:
         place = ("taskRoles", name)
         commands = self._commands(role, place)
         if not commands and not self._read.failed(*place, "commands"):
-            self._read.wrong((*place, "commands"), "required", "commands is empty: the role runs nothing.")
+            self._read.wrong(
+                (*place, "commands"),
+                "required",
+                Text("commands is empty: the role runs nothing.", "commands 为空：该角色没有要运行的内容。"),
+            )
         defaults = self._job.get("defaults")
         chosen = str(defaults.get("deployment", "")) if isinstance(defaults, dict) else ""
         for index, item in enumerate(self._deployments()):
@@ -475,7 +520,12 @@ class _Conversion:
         found = []
         for index, entry in enumerate(self._read.sequence(holder, key, place)):
             if isinstance(entry, (dict, list)) or entry is None:
-                self._read.wrong((*place, key, index), "text", "A command must be text.", "Put it into quotes.")
+                self._read.wrong(
+                    (*place, key, index),
+                    "text",
+                    Text("A command must be text.", "命令须为文本。"),
+                    Text("Put it into quotes.", "请加引号。"),
+                )
             else:
                 found.append(_scalar(entry).strip())
         return found
@@ -513,8 +563,16 @@ class _Conversion:
             size += len(parts[-1]) + len(parts[-2])
             end = match.end()
             if size > limits.TEXT_BYTES:
-                message = f"With its parameters the command has more than {limits.TEXT_BYTES} bytes."
-                self._read.wrong(("taskRoles", name, "commands"), "too_long", message, "Put long texts into files.")
+                message = Text(
+                    f"With its parameters the command has more than {limits.TEXT_BYTES} bytes.",
+                    f"代入参数后，命令超过 {limits.TEXT_BYTES} 字节。",
+                )
+                self._read.wrong(
+                    ("taskRoles", name, "commands"),
+                    "too_long",
+                    message,
+                    Text("Put long texts into files.", "请将长文本放入文件。"),
+                )
                 return ""
         return "".join([*parts, text[end:]])
 
@@ -559,7 +617,7 @@ class _Conversion:
 
 
 def _index(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 and int(text) < limits.HOSTS_IN_ENV else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 and int(text) < bounds.HOSTS_IN_ENV else None
 
 
 def _look_up(holder: Any, path: str) -> str | None:

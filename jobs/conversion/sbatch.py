@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from jobs import bounds
 from jobs.conversion.names import is_secret, job_name
 from jobs.conversion.notes import Findings
 from jobs.conversion.shell import names_read, settings, tell_secrets
 from jobs.conversion.slurm_amounts import Amounts, read_amounts
-from jobs.conversion.slurm_options import Option, read_options
+from jobs.conversion.slurm_options import SbatchOption, read_options
 from jobs.conversion.slurm_values import NO_LIMIT, Indexes, read_array, read_seconds
 from jobs.spec.values import ENV_NAME, shown
-from kernel import limits
+from kernel.words import Text
 
 DIRECTIVE = "#SBATCH"
 SHELLS = {"sh": "/bin/sh", "dash": "/bin/sh", "bash": "/bin/bash", "zsh": "/bin/zsh", "ksh": "/bin/ksh"}
@@ -114,7 +115,13 @@ class _Script:
                 kept.append(line)
         self.body = "\n".join(kept).strip("\n")
         if not is_over:
-            findings.wrong("/script", "required", "The script runs nothing.", "Write a command below the #SBATCH lines.", line=1)
+            findings.wrong(
+                "/script",
+                "required",
+                Text("The script runs nothing.", "脚本没有运行任何内容。"),
+                Text("Write a command below the #SBATCH lines.", "请在 #SBATCH 行之后写上命令。"),
+                line=1,
+            )
 
     @property
     def name(self) -> str:
@@ -128,7 +135,7 @@ class _Script:
         return SHELLS.get(self.name, "")
 
 
-def _name(options: dict[str, Option], findings: Findings, file_name: str) -> str:
+def _name(options: dict[str, SbatchOption], findings: Findings, file_name: str) -> str:
     option = options.get("job-name")
     if option is None:
         return job_name(file_name.rpartition("/")[2].rpartition(".")[0] or file_name)
@@ -140,14 +147,23 @@ def _name(options: dict[str, Option], findings: Findings, file_name: str) -> str
     return name
 
 
-def _array(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> Indexes | None:
+def _array(options: dict[str, SbatchOption], spec: dict[str, Any], findings: Findings) -> Indexes | None:
     option = options.get("array")
     if option is None:
         return None
     indexes = read_array(option.value)
     if indexes is None:
-        hint = f"Write --array=0-15, 0-15%4, 1,3,5 or 0-20:4, with at most {limits.ARRAY_SIZE} indexes."
-        findings.wrong("/array", "array_form", f"--array {shown(option.value)} is no list of indexes.", hint, line=option.line)
+        hint = Text(
+            f"Write --array=0-15, 0-15%4, 1,3,5 or 0-20:4, with at most {bounds.ARRAY_SIZE} indexes.",
+            f"请写 --array=0-15、0-15%4、1,3,5 或 0-20:4，最多 {bounds.ARRAY_SIZE} 个下标。",
+        )
+        findings.wrong(
+            "/array",
+            "array_form",
+            Text(f"--array {shown(option.value)} is no list of indexes.", f"--array {shown(option.value, 'zh')} 不是下标列表。"),
+            hint,
+            line=option.line,
+        )
         return None
     spec["array"] = {"size": indexes.size}
     if indexes.parallelism is not None:
@@ -159,17 +175,23 @@ def _array(options: dict[str, Option], spec: dict[str, Any], findings: Findings)
     return indexes
 
 
-def _limits(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> None:
+def _limits(options: dict[str, SbatchOption], spec: dict[str, Any], findings: Findings) -> None:
     if (option := options.get("time")) is not None:
         seconds = read_seconds(option.value)
         if option.value.lower() in NO_LIMIT:
             findings.carried("--time", "max_runtime: null", option.line)
         elif not seconds:
-            hint = "Write minutes, 1:30:00 or 2-12:00:00."
-            findings.wrong("/time", "time_form", f"--time {shown(option.value)} is no time.", hint, line=option.line)
+            hint = Text("Write minutes, 1:30:00 or 2-12:00:00.", "请写分钟数、1:30:00 或 2-12:00:00。")
+            findings.wrong(
+                "/time",
+                "time_form",
+                Text(f"--time {shown(option.value)} is no time.", f"--time {shown(option.value, 'zh')} 不是时间。"),
+                hint,
+                line=option.line,
+            )
         else:
-            spec["max_runtime"] = min(seconds, limits.RUNTIME_SECONDS)
-            if seconds > limits.RUNTIME_SECONDS:
+            spec["max_runtime"] = min(seconds, bounds.RUNTIME_SECONDS)
+            if seconds > bounds.RUNTIME_SECONDS:
                 findings.changed("value_lowered", "--time", option.line, value=option.value, most="365d")
             else:
                 findings.carried("--time", "max_runtime", option.line)
@@ -181,7 +203,7 @@ def _limits(options: dict[str, Option], spec: dict[str, Any], findings: Findings
         findings.carried("--no-requeue", "retry.limit", option.line)
 
 
-def _environment(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> None:
+def _environment(options: dict[str, SbatchOption], spec: dict[str, Any], findings: Findings) -> None:
     if (option := options.get("export")) is not None:
         own: dict[str, str] = {}
         secrets: dict[str, None] = {}
@@ -211,7 +233,7 @@ def _environment(options: dict[str, Option], spec: dict[str, Any], findings: Fin
         findings.lost("dependency", "--dependency", option.line, name=option.value, key=DEPENDENCIES.get(kind, "after_any"))
 
 
-def _left_out(options: dict[str, Option], findings: Findings) -> None:
+def _left_out(options: dict[str, SbatchOption], findings: Findings) -> None:
     for name, option in options.items():
         if name in LEFT_OUT:
             findings.lost(LEFT_OUT[name], f"--{name}", option.line, name=option.value, option=f"--{name}")
@@ -245,9 +267,16 @@ def _command(
     if not script.shell:
         option = next((option for name, option in PROGRAMS.items() if script.name.startswith(name)), None)
         if option is None:
-            hint = f"Programs are {', '.join([*SHELLS, *PROGRAMS])}."
+            hint = Text(f"Programs are {', '.join([*SHELLS, *PROGRAMS])}.", f"可用的程序：{', '.join([*SHELLS, *PROGRAMS])}。")
             findings.wrong(
-                "/script", "program", f"Nothing is known of {shown(script.name)}, which runs the script.", hint, line=1
+                "/script",
+                "program",
+                Text(
+                    f"Nothing is known of {shown(script.name)}, which runs the script.",
+                    f"未知的脚本解释器 {shown(script.name, 'zh')}。",
+                ),
+                hint,
+                line=1,
             )
         elif read or has_steps:
             findings.lost("other_shell", "#!", 1, name=script.name)
@@ -320,7 +349,7 @@ def _variables(amounts: Amounts, indexes: Indexes | None) -> dict[str, str]:
 
 def _hosts(replicas: int, of_node: int) -> str:
     """Addresses with commas, one for each node; from the file, where a variable would hold too many or those of all tasks."""
-    if of_node == 1 and replicas <= limits.HOSTS_IN_ENV:
+    if of_node == 1 and replicas <= bounds.HOSTS_IN_ENV:
         return '"$BERTH_WORKER_HOSTS"'
     first = f'[ $((rank % {of_node})) -ne 0 ] || {{ printf %s "$comma$host"; comma=,; }}'
     return f'"$(comma=; while read -r rank role index host; do {first}; done < "$BERTH_HOSTS_FILE")"'

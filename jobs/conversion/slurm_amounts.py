@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.conversion.notes import Findings
-from jobs.conversion.slurm_options import Option
+from jobs.conversion.slurm_options import SbatchOption
 from jobs.conversion.slurm_values import memory_text, read_gpus, read_memory
 from jobs.spec.values import shown
+from kernel.words import Saying, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Amounts:
     resources: dict[str, Any] = field(default_factory=dict)
 
 
-def read_amounts(options: Mapping[str, Option], findings: Findings, *, has_steps: bool, has_mpi: bool) -> Amounts:
+def read_amounts(options: Mapping[str, SbatchOption], findings: Findings, *, has_steps: bool, has_mpi: bool) -> Amounts:
     """One task here for each of Slurm's; for tasks of one machine that nothing in the script starts, one with all their cores."""
     ask = _Ask(options, findings)
     nodes = ask.nodes()
@@ -67,7 +68,7 @@ def read_amounts(options: Mapping[str, Option], findings: Findings, *, has_steps
 class _Ask:
     """Reads the amounts among the options, with a mistake for each that is none."""
 
-    def __init__(self, options: Mapping[str, Option], findings: Findings) -> None:
+    def __init__(self, options: Mapping[str, SbatchOption], findings: Findings) -> None:
         self._options, self._findings = options, findings
 
     def line(self, *names: str) -> int | None:
@@ -81,7 +82,7 @@ class _Ask:
         if option is None:
             return None
         if not re.fullmatch(r"[0-9]{1,9}", option.value) or int(option.value) == 0:
-            self._wrong(option, "is no whole number above 0.")
+            self._wrong(option, Text("is no whole number above 0.", "不是大于 0 的整数。"))
             return None
         self._findings.carried(f"--{name}", _TARGETS[name], option.line)
         return int(option.value)
@@ -92,7 +93,11 @@ class _Ask:
             return 1
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", option.value)
         if match is None or int(match[1]) == 0 or (match[2] and int(match[2]) < int(match[1])):
-            self._wrong(option, "is no number of machines.", "Write --nodes=2, or 2-4.")
+            self._wrong(
+                option,
+                Text("is no number of machines.", "不是机器数。"),
+                Text("Write --nodes=2, or 2-4.", "请写 --nodes=2，或 2-4。"),
+            )
             return 1
         if match[2] and match[2] != match[1]:
             self._findings.changed("node_range", "--nodes", option.line, name=option.value, count=match[2])
@@ -112,10 +117,14 @@ class _Ask:
             return 0
         return self._bytes(option) // on_node
 
-    def _bytes(self, option: Option) -> int:
+    def _bytes(self, option: SbatchOption) -> int:
         amount = read_memory(option.value)
         if amount is None:
-            self._wrong(option, "is no amount of memory.", "Write 16G, 4000M, or a number of mebibytes.")
+            self._wrong(
+                option,
+                Text("is no amount of memory.", "不是内存量。"),
+                Text("Write 16G, 4000M, or a number of mebibytes.", "请写 16G、4000M，或 MiB 数。"),
+            )
             return 0
         self._findings.carried(f"--{option.name}", "resources.memory", option.line)
         return amount
@@ -147,15 +156,17 @@ class _Ask:
             found = (model or found[0], found[1] + count)
         return (found[0], self._shared(option, found[1], on_node)) if option is not None else found
 
-    def _gpus(self, option: Option, text: str) -> tuple[str, int]:
+    def _gpus(self, option: SbatchOption, text: str) -> tuple[str, int]:
         read = read_gpus(text)
         if read is None:
-            self._wrong(option, "is no number of GPUs.", "Write 4, or a100:4.")
+            self._wrong(
+                option, Text("is no number of GPUs.", "不是 GPU 数量。"), Text("Write 4, or a100:4.", "请写 4，或 a100:4。")
+            )
             return "", 0
         self._findings.carried(f"--{option.name}", "resources.gpu", option.line)
         return read
 
-    def _shared(self, option: Option, count: int, tasks: int) -> int:
+    def _shared(self, option: SbatchOption, count: int, tasks: int) -> int:
         each = -(-count // tasks)
         if each * tasks != count:
             self._findings.changed(
@@ -163,8 +174,10 @@ class _Ask:
             )
         return each
 
-    def _wrong(self, option: Option, rest: str, hint: str = "") -> None:
-        message = f"--{option.name} {shown(option.value)} {rest}"
+    def _wrong(self, option: SbatchOption, rest: Text[str], hint: Saying = "") -> None:
+        message = Text(
+            f"--{option.name} {shown(option.value)} {rest.en}", f"--{option.name} {shown(option.value, 'zh')} {rest.zh}"
+        )
         self._findings.wrong(f"/{option.name}", "amount", message, hint, line=option.line)
 
 

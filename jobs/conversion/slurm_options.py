@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from jobs.conversion.notes import Findings
 from jobs.spec.values import shown
+from kernel.words import Text
 
 # Options with a value, with their letters; names alone have none.
 WITH_VALUE = {
@@ -41,30 +42,40 @@ WORDS_MAX = 1_000  # In the directives of one script.
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SbatchOption:
     name: str
     value: str
     line: int
 
 
-def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[str, Option]:
+def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[str, SbatchOption]:
     """The options of a script; of one that is given again, the last counts, as for Slurm.
 
     Of a heterogeneous job they are those of its first part: each line `hetjob` begins the next one."""
-    found: dict[str, Option] = {}
+    found: dict[str, SbatchOption] = {}
     count, part = 0, 1
     for line, text in directives:
         if len(text) > LINE_LENGTH:
-            findings.wrong(f"/line/{line}", "too_long", f"An #SBATCH line has at most {LINE_LENGTH} characters.", line=line)
+            findings.wrong(
+                f"/line/{line}",
+                "too_long",
+                Text(f"An #SBATCH line has at most {LINE_LENGTH} characters.", f"一行 #SBATCH 最多 {LINE_LENGTH} 个字符。"),
+                line=line,
+            )
             continue
         try:
             words = shlex.split(text, comments=True)
         except ValueError:
-            findings.wrong(f"/line/{line}", "quotes", "A quote is opened and not closed.", line=line)
+            findings.wrong(f"/line/{line}", "quotes", Text("A quote is opened and not closed.", "引号没有闭合。"), line=line)
             continue
         count += len(words)
         if count > WORDS_MAX:
-            findings.wrong(f"/line/{line}", "too_many", f"The #SBATCH lines have more than {WORDS_MAX} words.", line=line)
+            findings.wrong(
+                f"/line/{line}",
+                "too_many",
+                Text(f"The #SBATCH lines have more than {WORDS_MAX} words.", f"#SBATCH 行超过 {WORDS_MAX} 个词。"),
+                line=line,
+            )
             return found
         if set(words) & PART_ENDS:
             part += 1
@@ -80,7 +91,7 @@ def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[
     return found
 
 
-def _options(words: list[str], line: int, findings: Findings) -> Iterator[Option]:
+def _options(words: list[str], line: int, findings: Findings) -> Iterator[SbatchOption]:
     rest = iter(words)
     for word in rest:
         if word.startswith("--") and len(word) > 2:
@@ -89,26 +100,44 @@ def _options(words: list[str], line: int, findings: Findings) -> Iterator[Option
         elif word.startswith("-") and len(word) > 1:
             yield from _letters(word[1:], rest, line, findings)
         else:
-            findings.wrong(f"/line/{line}", "word", f"{shown(word)} belongs to no option.", "Begin options with --.", line=line)
+            findings.wrong(
+                f"/line/{line}",
+                "word",
+                Text(f"{shown(word)} belongs to no option.", f"{shown(word, 'zh')} 不属于任何选项。"),
+                Text("Begin options with --.", "选项以 -- 开头。"),
+                line=line,
+            )
 
 
-def _option(name: str, value: str | None, rest: Iterator[str], line: int, findings: Findings) -> Iterator[Option]:
+def _option(name: str, value: str | None, rest: Iterator[str], line: int, findings: Findings) -> Iterator[SbatchOption]:
     known = name if name in NAMES else _completed(name)
     if known is None:
         findings.lost("unknown_key", f"--{name}", line, name=f"--{name}")
     elif known in WITH_VALUE:
         value = next(rest, None) if value is None else value
         if value is None or value == "":
-            findings.wrong(f"/line/{line}", "value", f"--{known} needs a value.", f"Write --{known}=VALUE.", line=line)
+            findings.wrong(
+                f"/line/{line}",
+                "value",
+                Text(f"--{known} needs a value.", f"--{known} 需要值。"),
+                Text(f"Write --{known}=VALUE.", f"请写 --{known}=VALUE。"),
+                line=line,
+            )
         else:
-            yield Option(known, value, line)
+            yield SbatchOption(known, value, line)
     elif known in WITHOUT_VALUE and value is not None:
-        findings.wrong(f"/line/{line}", "value", f"--{known} takes no value.", f"Write --{known}.", line=line)
+        findings.wrong(
+            f"/line/{line}",
+            "value",
+            Text(f"--{known} takes no value.", f"--{known} 不带值。"),
+            Text(f"Write --{known}.", f"请写 --{known}。"),
+            line=line,
+        )
     else:
-        yield Option(known, value or "", line)
+        yield SbatchOption(known, value or "", line)
 
 
-def _letters(letters: str, rest: Iterator[str], line: int, findings: Findings) -> Iterator[Option]:
+def _letters(letters: str, rest: Iterator[str], line: int, findings: Findings) -> Iterator[SbatchOption]:
     """`-N2`, `-N 2`, or several without a value in one word."""
     for index, letter in enumerate(letters):
         name = LETTERS.get(letter)
@@ -120,9 +149,9 @@ def _letters(letters: str, rest: Iterator[str], line: int, findings: Findings) -
             yield from _option(name, after.removeprefix("=") or None, rest, line, findings)
             return
         if name in MAYBE_VALUE:
-            yield Option(name, after, line)
+            yield SbatchOption(name, after, line)
             return
-        yield Option(name, "", line)
+        yield SbatchOption(name, "", line)
 
 
 def _completed(name: str) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernel import limits
+from jobs import bounds
 
 _TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 _MEMORY = re.compile(r"([0-9]{1,15})([KMGT]?)B?", re.IGNORECASE)
@@ -77,7 +77,7 @@ def read_array(text: str) -> Indexes | None:
         return None
     if len(found) == 1:
         row = found[0]
-        return Indexes(len(row), row.start, row.step, (), parallelism) if len(row) <= limits.ARRAY_SIZE else None
+        return Indexes(len(row), row.start, row.step, (), parallelism) if len(row) <= bounds.ARRAY_SIZE else None
     if sum(len(row) for row in found) > INDEXES_LISTED:
         return None
     listed = tuple(sorted({index for row in found for index in row}))

@@ -1,14 +1,28 @@
-"""Frameworks by name. Adding one is a module with a `Framework`, a line in `_ALL`, and its tests."""
+"""Frameworks by name: every module of this folder that makes `FRAMEWORK` is one, so adding one is a module and its tests."""
 
 from __future__ import annotations
 
-from jobs.frameworks.interface import Framework, FrameworkJob, FrameworkRole, Plan, RoleShape, TaskPlan
-from jobs.frameworks.jax import Jax
-from jobs.frameworks.mpi import Mpi
-from jobs.frameworks.plain import Plain
-from jobs.frameworks.pytorch import PyTorch
+from importlib import import_module
+from pkgutil import iter_modules
 
-_ALL: dict[str, Framework] = {framework.name: framework for framework in (Plain(), Jax(), PyTorch(), Mpi())}
+from jobs.frameworks.interface import Framework, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+
+NONE = "none"  # What a job has that names no framework.
+
+
+def _found() -> dict[str, Framework]:
+    """By name, `none` first, the others in order of their names."""
+    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
+    frameworks: list[Framework] = [module.FRAMEWORK for module in modules if hasattr(module, "FRAMEWORK")]
+    by_name = {
+        framework.name: framework
+        for framework in sorted(frameworks, key=lambda framework: (framework.name != NONE, framework.name))
+    }
+    assert len(by_name) == len(frameworks), "two frameworks have the same name"
+    return by_name
+
+
+_ALL = _found()
 
 
 def get_framework(name: str) -> Framework:
@@ -21,4 +35,4 @@ def framework_names() -> tuple[str, ...]:
     return tuple(_ALL)
 
 
-__all__ = ["Framework", "FrameworkJob", "FrameworkRole", "Plan", "RoleShape", "TaskPlan", "framework_names", "get_framework"]
+__all__ = ["Framework", "FrameworkJob", "FrameworkRole", "GangPlan", "RoleShape", "TaskPlan", "framework_names", "get_framework"]

@@ -5,12 +5,12 @@ that takes a variable away or changes its meaning raises `BERTH_ENV_VERSION`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, Text, TextPart
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole
-from kernel import limits
+from jobs import bounds
+from jobs.frameworks.interface import Framework, FrameworkJob, FrameworkRole
 
 VERSION = "1"
 HOSTS_FILE = "berth-hosts"
@@ -47,13 +47,13 @@ CONTRACT = (
     Variable(
         "BERTH_<ROLE>_HOSTS",
         "Addresses of the tasks of the role, separated by commas, in order of index.",
-        f"for each role of at most {limits.HOSTS_IN_ENV} tasks",
+        f"for each role of at most {bounds.HOSTS_IN_ENV} tasks",
         "10.0.0.7,10.0.0.8",
     ),
     Variable(
         "BERTH_<ROLE>_PORTS_<PORT>",
         "Numbers of the port of that name, separated by commas, in order of index.",
-        f"for each port of each role of at most {limits.HOSTS_IN_ENV} tasks",
+        f"for each port of each role of at most {bounds.HOSTS_IN_ENV} tasks",
         "31001,31001",
     ),
     Variable(
@@ -132,7 +132,7 @@ def _common(job: FrameworkJob, roles: tuple[FrameworkRole, ...]) -> Iterator[tup
 def _role_variables(role: FrameworkRole) -> Iterator[tuple[str, Text]]:
     prefix = f"BERTH_{variable_part(role.name)}"
     yield f"{prefix}_COUNT", (str(role.count),)
-    if role.count > limits.HOSTS_IN_ENV:
+    if role.count > bounds.HOSTS_IN_ENV:
         return
     yield f"{prefix}_HOSTS", _listed([AddressOf(role.name, index) for index in range(role.count)])
     for port in role.ports:
@@ -180,11 +180,12 @@ def _own_part(per: str, role: str, index: int) -> Text:
 # --- The document ----------------------------------------------------------------------------------------------------
 
 
-def environment_markdown() -> str:
-    """The whole of docs/environment.md."""
+def environment_markdown(frameworks: Iterable[Framework]) -> str:
+    """The whole of docs/environment.md, with what each framework says of its own variables."""
     rows = [f"| `{item.name}` | {item.when} | {item.meaning} | `{item.example}` |" for item in CONTRACT]
     table = "\n".join(["| variable | set | meaning | example |", "|---|---|---|---|", *rows])
-    return _DOCUMENT_HEAD + table + _DOCUMENT_TAIL
+    pages = [f"\n{framework.page}" for framework in frameworks if framework.page]
+    return "".join((_DOCUMENT_HEAD, table, _DOCUMENT_TAIL, *pages))
 
 
 _DOCUMENT_HEAD = """# What a task finds in its environment
@@ -197,56 +198,6 @@ name in upper case, with dashes as underscores.
 
 _DOCUMENT_TAIL = f"""
 
-Roles of more than {limits.HOSTS_IN_ENV} tasks have no lists in variables, because the system refuses such long ones; the hosts
+Roles of more than {bounds.HOSTS_IN_ENV} tasks have no lists in variables, because the system refuses such long ones; the hosts
 file always has all tasks.
-
-## jax
-
-| variable | meaning |
-|---|---|
-| `JAX_COORDINATOR_ADDRESS` | Address and port of the first task; JAX reads it by itself. |
-| `JAX_NUM_PROCESSES` | Number of tasks. |
-| `JAX_PROCESS_ID` | Rank of this task. |
-
-JAX takes the last two from arguments only, so a program begins with
-
-```python
-import os, jax
-jax.distributed.initialize(
-    num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
-)
-```
-
-## pytorch
-
-| variable | meaning |
-|---|---|
-| `MASTER_ADDR`, `MASTER_PORT` | Address and port of the first task. |
-| `RANK`, `WORLD_SIZE` | Rank of this task and number of tasks, for one process a task. |
-| `LOCAL_RANK`, `LOCAL_WORLD_SIZE` | 0 and 1, for one process a task. |
-| `PET_NNODES`, `PET_NODE_RANK`, `PET_MASTER_ADDR`, `PET_MASTER_PORT` | The same for `torchrun`, as its options. |
-| `PET_NPROC_PER_NODE` | Processes that `torchrun` starts in this task: its whole GPUs, or 1. |
-
-One process a task: `command: python train.py`, which calls `torch.distributed.init_process_group`. One process a GPU:
-`command: torchrun train.py`; it sets `RANK`, `WORLD_SIZE` and `LOCAL_RANK` anew for each process.
-
-## mpi
-
-`mpirun` starts ranks in the tasks of the job, with as many slots as a task has whole GPUs, else whole cores. No ssh is needed in
-the image, only Open MPI and python3. Either one role, whose first task runs the command:
-
-```yaml
-framework: mpi
-replicas: 4
-command: mpirun ./solve
-```
-
-or a role `launcher` of one task beside the roles that take ranks; those may have a command of their own, which is run first.
-
-| variable | meaning |
-|---|---|
-| `BERTH_MPI_HOSTFILE` | The hostfile with slots; `mpirun` of the launching task uses it by itself. |
-| `BERTH_MPI_HOSTS` | Names, slots, addresses and ports of the tasks that take ranks. |
-| `BERTH_MPI_PORT` | Port at which a task takes ranks. |
-| `BERTH_ATTEMPT_KEY` | Secret of this attempt, by which its tasks know each other. |
 """

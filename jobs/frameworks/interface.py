@@ -73,7 +73,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GangPlan:
     """All tasks in order of their rank, and the files that the engine puts where `FileOf` finds them."""
 
     tasks: tuple[TaskPlan, ...]
@@ -84,6 +84,7 @@ class Framework(Protocol):
     """One module of `jobs/frameworks`; stateless."""
 
     name: str
+    page: str  # What docs/environment.md says of its variables, from a heading on; empty: it sets none of its own.
     reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
     default_chief: str | None  # The role whose end decides, where the job names none.
 
@@ -95,6 +96,6 @@ class Framework(Protocol):
         """What keeps these roles from running under the framework; empty when nothing does."""
         ...
 
-    def compile(self, job: FrameworkJob) -> Plan:
+    def compile(self, job: FrameworkJob) -> GangPlan:
         """Lay out all tasks of an attempt. Costs time in proportion to the number of tasks."""
         ...

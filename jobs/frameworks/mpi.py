@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text, TextPart
+from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, TextPart
+from clusters.engines.interface import Text as TaskText
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan, RoleShape, TaskPlan
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
 from kernel.errors import FieldError
+from kernel.words import Text
 
 LAUNCHER = "launcher"
 PORT = "berth-mpi"
@@ -25,8 +27,31 @@ HOSTFILE = "berth-mpi-hostfile"
 _AGENT = Path(__file__).with_name("mpi_agent.py").read_text(encoding="utf-8")
 
 
+PAGE = """## mpi
+
+`mpirun` starts ranks in the tasks of the job, with as many slots as a task has whole GPUs, else whole cores. No ssh is needed in
+the image, only Open MPI and python3. Either one role, whose first task runs the command:
+
+```yaml
+framework: mpi
+replicas: 4
+command: mpirun ./solve
+```
+
+or a role `launcher` of one task beside the roles that take ranks; those may have a command of their own, which is run first.
+
+| variable | meaning |
+|---|---|
+| `BERTH_MPI_HOSTFILE` | The hostfile with slots; `mpirun` of the launching task uses it by itself. |
+| `BERTH_MPI_HOSTS` | Names, slots, addresses and ports of the tasks that take ranks. |
+| `BERTH_MPI_PORT` | Port at which a task takes ranks. |
+| `BERTH_ATTEMPT_KEY` | Secret of this attempt, by which its tasks know each other. |
+"""
+
+
 class Mpi:
     name = "mpi"
+    page = PAGE
     reserved_env = frozenset({"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_agent"})
     default_chief: str | None = LAUNCHER
 
@@ -38,21 +63,48 @@ class Mpi:
         if LAUNCHER not in roles:
             if len(roles) == 1:
                 return []
-            hint = "Add a role launcher whose command is mpirun, or use one role only."
-            return [FieldError("/roles", "mpi_launcher", "An MPI job of several roles needs a role launcher.", hint)]
+            hint = Text(
+                "Add a role launcher whose command is mpirun, or use one role only.",
+                "请添加命令为 mpirun 的角色 launcher，或只用一个角色。",
+            )
+            return [
+                FieldError(
+                    "/roles",
+                    "mpi_launcher",
+                    Text("An MPI job of several roles needs a role launcher.", "有多个角色的 MPI 作业需要角色 launcher。"),
+                    hint,
+                )
+            ]
         if roles[LAUNCHER].replicas_max != 1:
-            message = f"The launcher of an MPI job is one task, not {roles[LAUNCHER].replicas_max}."
-            return [FieldError(f"/roles/{LAUNCHER}/replicas", "mpi_launcher", message, "Write replicas: 1.")]
+            message = Text(
+                f"The launcher of an MPI job is one task, not {roles[LAUNCHER].replicas_max}.",
+                f"MPI 作业的 launcher 只能有一个任务，而非 {roles[LAUNCHER].replicas_max} 个。",
+            )
+            return [
+                FieldError(
+                    f"/roles/{LAUNCHER}/replicas", "mpi_launcher", message, Text("Write replicas: 1.", "请写 replicas: 1。")
+                )
+            ]
         if len(roles) == 1:
-            hint = "Add a role worker, or rename the role to run mpirun in the first of its tasks."
-            return [FieldError("/roles", "mpi_workers", "The launcher has no tasks to start ranks in.", hint)]
+            hint = Text(
+                "Add a role worker, or rename the role to run mpirun in the first of its tasks.",
+                "请添加角色 worker，或重命名该角色，使 mpirun 在其第一个任务中运行。",
+            )
+            return [
+                FieldError(
+                    "/roles",
+                    "mpi_workers",
+                    Text("The launcher has no tasks to start ranks in.", "launcher 没有可以启动 rank 的任务。"),
+                    hint,
+                )
+            ]
         return []
 
-    def compile(self, job: FrameworkJob) -> Plan:
+    def compile(self, job: FrameworkJob) -> GangPlan:
         assert job.key, "an MPI attempt needs its key"
         layout = lay_out(job, chief=LAUNCHER)
         hosts = [role for role in layout.roles if role.name != LAUNCHER]
-        shared: dict[str, Text] = {
+        shared: dict[str, TaskText] = {
             "BERTH_MPI_HOSTS": (FileOf(ADDRESSES_FILE),),
             "BERTH_MPI_HOSTFILE": (FileOf(HOSTFILE),),
         }
@@ -62,9 +114,9 @@ class Mpi:
             ADDRESSES_FILE: tuple(_addresses(hosts)),
             HOSTFILE: (_hostfile(hosts),),
         }
-        return Plan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), files)
+        return GangPlan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), files)
 
-    def _task(self, layout: Layout, shared: Mapping[str, Text], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
+    def _task(self, layout: Layout, shared: Mapping[str, TaskText], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
         launches = role.name == LAUNCHER or (len(layout.roles) == 1 and index == 0)
         takes_ranks = role.name != LAUNCHER
         mode = ("both" if takes_ranks else "launch") if launches else "serve"
@@ -73,7 +125,7 @@ class Mpi:
             env["BERTH_MPI_PORT"] = (PortOf(role.name, index, PORT),)
         # Tasks of the only role share one command; but for the first it is the launcher's, not theirs.
         argv = (":",) if mode == "serve" and len(layout.roles) == 1 else role.argv
-        preparation: tuple[Text, ...] = (("true",),) if argv == (":",) else tuple((argument,) for argument in argv)
+        preparation: tuple[TaskText, ...] = (("true",),) if argv == (":",) else tuple((argument,) for argument in argv)
         return TaskPlan(
             name=TaskName(role.name, index),
             argv=(("python3",), (FileOf(AGENT_FILE),), (mode,), ("--",), *preparation),
@@ -81,6 +133,9 @@ class Mpi:
             ports=(*role.ports, PORT) if takes_ranks else role.ports,
             secret_env={"BERTH_ATTEMPT_KEY": layout.job.key},
         )
+
+
+FRAMEWORK = Mpi()
 
 
 def slots_of(role: FrameworkRole) -> int:

@@ -126,7 +126,7 @@ class Server:
                 self.ended.set()
 
     def _run(self, connection: socket.socket, command: str) -> None:
-        """Run a command for whoever asked, passing on its output, until either side ends."""
+        """Run a command for the client, passing on its output, until either side ends."""
         argv = ["/bin/sh", "-c", command]  # What ssh does with the same text.
         process = subprocess.Popen(
             argv,

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from clusters.engines.interface import TaskName
 from jobs.frameworks.environment import HOSTS_FILE, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, Plan, RoleShape, TaskPlan
+from jobs.frameworks.interface import FrameworkJob, GangPlan, RoleShape, TaskPlan
 from kernel.errors import FieldError
 
 
 class Plain:
     name = "none"
+    page = ""
     reserved_env: frozenset[str] = frozenset()
     default_chief: str | None = None
 
@@ -21,7 +22,7 @@ class Plain:
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return []
 
-    def compile(self, job: FrameworkJob) -> Plan:
+    def compile(self, job: FrameworkJob) -> GangPlan:
         layout = lay_out(job)
         tasks = tuple(
             TaskPlan(
@@ -32,4 +33,7 @@ class Plain:
             )
             for rank, role, index in layout.tasks()
         )
-        return Plan(tasks, {HOSTS_FILE: layout.hosts_file})
+        return GangPlan(tasks, {HOSTS_FILE: layout.hosts_file})
+
+
+FRAMEWORK = Plain()

@@ -10,14 +10,30 @@ from collections.abc import Mapping, Sequence
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan, RoleShape, TaskPlan
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
 from kernel.errors import FieldError
 
 PORT = "berth-torch"
 
 
+PAGE = """## pytorch
+
+| variable | meaning |
+|---|---|
+| `MASTER_ADDR`, `MASTER_PORT` | Address and port of the first task. |
+| `RANK`, `WORLD_SIZE` | Rank of this task and number of tasks, for one process a task. |
+| `LOCAL_RANK`, `LOCAL_WORLD_SIZE` | 0 and 1, for one process a task. |
+| `PET_NNODES`, `PET_NODE_RANK`, `PET_MASTER_ADDR`, `PET_MASTER_PORT` | The same for `torchrun`, as its options. |
+| `PET_NPROC_PER_NODE` | Processes that `torchrun` starts in this task: its whole GPUs, or 1. |
+
+One process a task: `command: python train.py`, which calls `torch.distributed.init_process_group`. One process a GPU:
+`command: torchrun train.py`; it sets `RANK`, `WORLD_SIZE` and `LOCAL_RANK` anew for each process.
+"""
+
+
 class PyTorch:
     name = "pytorch"
+    page = PAGE
     reserved_env = frozenset(
         {
             *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
@@ -32,7 +48,7 @@ class PyTorch:
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return []
 
-    def compile(self, job: FrameworkJob) -> Plan:
+    def compile(self, job: FrameworkJob) -> GangPlan:
         layout = lay_out(job)
         first = layout.roles[0].name
         address: Text = (AddressOf(first, 0),)
@@ -48,7 +64,7 @@ class PyTorch:
             "PET_MASTER_ADDR": address,
             "PET_MASTER_PORT": port,
         }
-        return Plan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), {HOSTS_FILE: layout.hosts_file})
+        return GangPlan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), {HOSTS_FILE: layout.hosts_file})
 
     def _task(self, layout: Layout, shared: Mapping[str, Text], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
         number: Text = (str(rank),)
@@ -59,3 +75,6 @@ class PyTorch:
             env={**own_environment(layout, rank, role, index), **shared, **own},
             ports=(*role.ports, PORT) if rank == 0 else role.ports,
         )
+
+
+FRAMEWORK = PyTorch()

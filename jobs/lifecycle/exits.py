@@ -12,75 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
+from jobs.lifecycle.exit_classes import ExitClass, FailureClass, Stage
+from jobs.lifecycle.exit_table import TABLE
 from jobs.lifecycle.states import Outcome
 
 LOG_TAIL_BYTES = 64 * 1024  # What `classify` looks at; the cause of an end stands at the end.
 LOG_LINE_LENGTH = 2_000  # A longer line is looked at up to here, so that no line costs more than its share.
 EVIDENCE_LENGTH = 300
 Key = TypeVar("Key")
-
-
-class FailureClass(StrEnum):
-    """Whose fault and which budget. The names are those of `retry.on` in a job, where a job may choose them."""
-
-    SUCCESS = "success"
-    USER = "user"
-    OOM = "oom"
-    PLATFORM = "platform"
-    UNKNOWN = "unknown"
-    HANG = "hang"
-    PREEMPTED = "preempted"
-    STOPPED = "stopped"
-
-
-class Stage(StrEnum):
-    PREPARE = "prepare"  # Before anything runs: image, code, volumes, secrets.
-    START = "start"  # From the launch until all tasks run.
-    RUN = "run"
-    STOP = "stop"
-
-
-class Reaction(StrEnum):
-    NEVER = "never"  # Another attempt would end the same way, or nobody wants one.
-    IF_ASKED = "if_asked"  # Only if the job's `retry.on` names the class.
-    BACKOFF = "backoff"  # Another attempt after a wait that grows.
-    AT_ONCE = "at_once"  # Another attempt as soon as there is room.
-    REQUEUE = "requeue"  # Back into the queue at its old place; no failure at all.
-
-
-class Payer(StrEnum):
-    USER = "user"
-    PLATFORM = "platform"
-    NOBODY = "nobody"
-
-
-@dataclass(frozen=True, slots=True)
-class ExitClass:
-    """One entry of the classification."""
-
-    code: str
-    title: str
-    title_zh: str
-    failure_class: FailureClass
-    stage: Stage
-    reaction: Reaction
-    payer: Payer
-    reason: str  # What happened, for somebody who reads it for the first time.
-    remedy: str  # What to do now; empty where nothing is to be done.
-    example: str  # How it comes about.
-    exit_codes: tuple[int, ...] = ()
-    signal: int | None = None
-    exit_reason: ExitReason | None = None
-    patterns: tuple[str, ...] = ()  # Found in the log, they name the cause of a code that says little.
-
-    @property
-    def is_success(self) -> bool:
-        return self.failure_class is FailureClass.SUCCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +69,9 @@ class ExitVerdict:
             "code": self.exit_code,
             "signal": self.signal,
             "task": str(self.task) if self.task else None,
-            "reason": self.exit_class.title,
+            "reason": self.exit_class.title.en,
             "text": self.text,
-            "hint": self.exit_class.remedy,
+            "hint": self.exit_class.remedy.en,
             "who_pays": str(self.exit_class.payer),
             "stage": str(self.exit_class.stage),
             "evidence": self.evidence,
@@ -172,8 +115,6 @@ def classify_task(ended: EndedTask) -> ExitVerdict:
 
 def all_classes() -> tuple[ExitClass, ...]:
     """The whole classification, in the order of the document."""
-    from jobs.lifecycle.exit_table import TABLE  # The table is made of this module's types.
-
     return TABLE
 
 
@@ -231,6 +172,8 @@ def _classify_task(task: EndedTask) -> tuple[ExitClass, str]:
     found = task.exit
     if found.stop_cause is not None:
         return _by_code()[_STOPS[found.stop_cause]], found.evidence
+    if found.given_up:
+        return _by_code().get(found.given_up, _by_code()["engine_gave_up"]), found.evidence
     by_reason = _by_reason().get(found.reason)
     if by_reason is not None:
         return by_reason, found.evidence
@@ -358,8 +301,8 @@ def exit_table_markdown() -> str:
 def _row(entry: ExitClass) -> str:
     again = entry.reaction.value.replace("_", " ")
     whose = f"{entry.failure_class}, paid by {entry.payer}"
-    what = f"**{entry.title}.** {entry.reason} For example: {entry.example}"
-    return f"| `{entry.code}` | {_found_by(entry)} | {whose} | {again} | {what} | {entry.remedy or 'Nothing.'} |"
+    what = f"**{entry.title.en}.** {entry.reason} For example: {entry.example}"
+    return f"| `{entry.code}` | {_found_by(entry)} | {whose} | {again} | {what} | {entry.remedy.en or 'Nothing.'} |"
 
 
 def _found_by(entry: ExitClass) -> str:

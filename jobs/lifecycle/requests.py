@@ -10,11 +10,11 @@ from kernel.lifecycle import lifecycle
 class RequestState(StrEnum):
     """What became of a request."""
 
-    PENDING = "pending"  # Somebody who may still has to decide.
+    PENDING = "pending"  # A user who may decide has not yet.
     APPROVED = "approved"  # For a job: for good. For a person: while the window lasts.
     DENIED = "denied"
-    WITHDRAWN = "withdrawn"  # By whoever asked.
-    EXPIRED = "expired"  # Nobody decided in time, what it was for is over, or the window is.
+    WITHDRAWN = "withdrawn"  # By the requester.
+    EXPIRED = "expired"  # Not decided in time, its subject is over, or the window is.
     REVOKED = "revoked"  # A window that was approved, ended before its time.
 
 

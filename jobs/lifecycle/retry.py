@@ -3,7 +3,7 @@
 Every class of failure has a budget of its own. A job's `retry.limit` caps the attempts caused by the classes in its `retry.on`;
 for classes that it does not name, the operator's budgets count: platform, unknown, hang. Preemption is no failure and counts
 nowhere, but a job that is preempted more often than `preemptions_per_hour` waits before it tries again. Whatever the budgets,
-`limits.ATTEMPTS_PER_JOB` attempts are all that any job gets; pushed-aside attempts do not count against that.
+`bounds.ATTEMPTS_PER_JOB` attempts are all that any job gets; pushed-aside attempts do not count against that.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from jobs.lifecycle.exits import ExitVerdict, FailureClass, Payer, Reaction
-from kernel import limits
+from jobs import bounds
+from jobs.lifecycle.exit_classes import FailureClass, Payer, Reaction
+from jobs.lifecycle.exits import ExitVerdict
+from kernel.wait_codes import WaitCode
 
 
 class RetryPolicy(Protocol):
@@ -80,8 +82,8 @@ def decide_retry(
     if failure_class is FailureClass.PREEMPTED:
         return _after_preemption(history, settings, attempt_id)
     counted = [past for past in history if past.failure_class != FailureClass.PREEMPTED]
-    if len(counted) >= limits.ATTEMPTS_PER_JOB:
-        return RetryDecision(False, "attempts_exhausted", detail={"attempts": len(counted), "limit": limits.ATTEMPTS_PER_JOB})
+    if len(counted) >= bounds.ATTEMPTS_PER_JOB:
+        return RetryDecision(False, "attempts_exhausted", detail={"attempts": len(counted), "limit": bounds.ATTEMPTS_PER_JOB})
     asked = policy is not None and failure_class in policy.on
     budget = policy.limit if policy is not None and asked else _operator_budget(verdict, settings)
     if budget is None:
@@ -92,7 +94,7 @@ def decide_retry(
         return RetryDecision(False, "retries_exhausted", detail={"class": str(failure_class), "spent": spent, "limit": budget})
     return RetryDecision(
         True,
-        "retrying",
+        WaitCode.RETRYING,
         after_seconds=_wait(counted, verdict, settings, attempt_id),
         paid_by=str(failure_class),
         detail={"class": str(failure_class), "retry": spent + 1, "limit": budget, "cause": verdict.code},
@@ -119,11 +121,11 @@ def _after_preemption(history: Sequence[PastAttempt], settings: RetrySettings, a
     if len(recent) < settings.preemptions_per_hour:
         return RetryDecision(True, "preempted", detail={"preemptions": len(recent)})
     wait = settings.backoff_seconds_max * _spread(attempt_id)
-    return RetryDecision(True, "preempted_often", after_seconds=wait, detail={"preemptions": len(recent)})
+    return RetryDecision(True, WaitCode.PREEMPTED_OFTEN, after_seconds=wait, detail={"preemptions": len(recent)})
 
 
 def _wait(counted: Sequence[PastAttempt], verdict: ExitVerdict, settings: RetrySettings, attempt_id: uuid.UUID) -> float:
-    """Doubles with each failure of the same class; at its longest in a crash loop; none where waiting helps nobody."""
+    """Doubles with each failure of the same class; at its longest in a crash loop; none where waiting does not help."""
     if _is_crash_loop(counted, settings):
         return settings.backoff_seconds_max * _spread(attempt_id)
     if verdict.exit_class.reaction is Reaction.AT_ONCE:
@@ -147,5 +149,5 @@ def _spread(attempt_id: uuid.UUID) -> float:
 
 
 def payer_of(decision: RetryDecision, verdict: ExitVerdict) -> Payer:
-    """Who pays for the attempt that just ended: nobody pays for what was preempted."""
+    """The payer of the attempt that just ended; a preempted attempt has none."""
     return Payer.NOBODY if decision.reason.startswith("preempted") else verdict.exit_class.payer

@@ -21,7 +21,7 @@ class JobState(StrEnum):
     STOPPING = "stopping"  # The end of the attempt was asked for and not yet confirmed.
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    STOPPED = "stopped"  # By somebody's wish, before or while it ran.
+    STOPPED = "stopped"  # At a user's wish, before or while it ran.
 
 
 class CheckpointGate(StrEnum):

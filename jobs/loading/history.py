@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from jobs.models import Attempt
 from jobs.scheduling.questions.predict import Predictor, size_of
-from tenants.quota.accounting import mark
+from tenants.capacity.quota.accounting import mark
 
 HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 

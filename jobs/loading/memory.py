@@ -1,7 +1,7 @@
-"""What a scheduler remembers beyond the tables: past use, how many were evicted of late, booked starts, claims.
+"""What a scheduler remembers beyond the tables: past use, how many were evicted of late, reserved starts, claims.
 
-Past use fades with a half-life and counts in fair shares. A booked start is a promise, and so is the room that others leave for a
-job: the next leader keeps both, and a question why a job waits, or what if, is answered with them. A core keeps all this by
+Past use fades with a half-life and counts in fair shares. A reserved start is a promise, and so is the room that others leave for
+a job: the next leader keeps both, and a question why a job waits, or what if, is answered with them. A core keeps all this by
 numbers; here it is by ids and names, so that it outlives cores, leaders and restarts.
 """
 
@@ -20,7 +20,7 @@ from jobs.scheduling.core.place.gangs import PlacedTask
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.state.reservation import KeptReservation
 from jobs.scheduling.core.state.work import Claimed, ClaimedSeat, HeldRoom
-from tenants.quota.shares import Standing
+from tenants.capacity.quota.shares import Standing
 
 ROW = "scheduler"
 SAVE_SECONDS = 60
@@ -42,7 +42,7 @@ class KeptTask(NamedTuple):
     devices: tuple[int, ...]
 
 
-class BookedStart(NamedTuple):
+class ReservedStart(NamedTuple):
     """When and where a waiting job will start."""
 
     job_id: uuid.UUID
@@ -53,7 +53,7 @@ class BookedStart(NamedTuple):
 
 
 class KeptSeat(NamedTuple):
-    """Where one goes on that moves for a claim."""
+    """Where a gang goes on that migrates for a claim."""
 
     job_id: uuid.UUID
     pool_id: uuid.UUID
@@ -70,12 +70,13 @@ class ClaimedRoom(NamedTuple):
     tasks: tuple[KeptTask, ...]
     left_over: tuple[KeptTask, ...]
     seats: tuple[KeptSeat, ...]
+    since: int = 0
 
 
 class UnderWay(NamedTuple):
     """What was decided for jobs that wait."""
 
-    booked: tuple[BookedStart, ...] = ()
+    reserved: tuple[ReservedStart, ...] = ()
     claimed: tuple[ClaimedRoom, ...] = ()
 
 
@@ -87,10 +88,10 @@ class Numbered:
     machine_at: Mapping[tuple[int, str], int]
 
     def starts(self, under_way: UnderWay) -> tuple[KeptReservation, ...]:
-        return tuple(found for one in under_way.booked if (found := self._start(one)) is not None)
+        return tuple(found for start in under_way.reserved if (found := self._start(start)) is not None)
 
     def claims(self, under_way: UnderWay) -> tuple[Claimed, ...]:
-        return tuple(found for one in under_way.claimed if (found := self._claim(one)) is not None)
+        return tuple(found for claim in under_way.claimed if (found := self._claim(claim)) is not None)
 
     def _tasks(self, kept: Sequence[KeptTask]) -> tuple[PlacedTask, ...] | None:
         found = []
@@ -102,7 +103,7 @@ class Numbered:
             found.append(PlacedTask(task.role, task.number, machine, ask, task.devices))
         return tuple(found)
 
-    def _start(self, kept: BookedStart) -> KeptReservation | None:
+    def _start(self, kept: ReservedStart) -> KeptReservation | None:
         pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
         if pool is None or tasks is None:
             return None
@@ -110,14 +111,15 @@ class Numbered:
 
     def _claim(self, kept: ClaimedRoom) -> Claimed | None:
         pool, tasks, left_over = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks), self._tasks(kept.left_over)
-        seats = tuple(self._seat(one) for one in kept.seats)
+        seats = tuple(self._seat(seat) for seat in kept.seats)
         if pool is None or tasks is None or left_over is None or None in seats:
             return None
         held_rooms = tuple(
-            HeldRoom(one.machine, one.ask.cpu_millis, one.ask.memory_bytes, one.ask.gpu_millis, one.devices) for one in left_over
+            HeldRoom(task.machine, task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices)
+            for task in left_over
         )
         known = tuple(seat for seat in seats if seat is not None)
-        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), held_rooms, known)
+        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), held_rooms, known, since=kept.since)
 
     def _seat(self, kept: KeptSeat) -> ClaimedSeat | None:
         pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
@@ -160,7 +162,7 @@ def remember(core: Core) -> Memory:
 
 
 def under_way_of(core: Core) -> UnderWay:
-    """Its booked starts, the earliest first, and its claims."""
+    """Its reserved starts, the earliest first, and its claims."""
     pool_ids, machines = core.shares.pool_ids, core.machines.at
 
     def tasks(placed: Iterable[PlacedTask]) -> tuple[KeptTask, ...]:
@@ -172,22 +174,29 @@ def under_way_of(core: Core) -> UnderWay:
             for task in placed
         )  # fmt: skip
 
-    booked = tuple(
-        BookedStart(uuid.UUID(one.id), pool_ids[one.pool], one.at, int(one.standing), tasks(one.tasks))
-        for one in core.reservations.kept()
+    reserved = tuple(
+        ReservedStart(
+            uuid.UUID(reservation.id),
+            pool_ids[reservation.pool],
+            reservation.at,
+            int(reservation.standing),
+            tasks(reservation.tasks),
+        )
+        for reservation in core.reservations.kept()
     )
     claimed = tuple(
         ClaimedRoom(
-            uuid.UUID(one.id),
-            pool_ids[one.pool],
-            int(one.standing),
-            tasks(one.tasks),
-            tasks(map(as_task, one.left_over)),
-            tuple(KeptSeat(uuid.UUID(seat.id), pool_ids[seat.pool], tasks(seat.tasks), seat.until) for seat in one.seats),
+            uuid.UUID(claim.id),
+            pool_ids[claim.pool],
+            int(claim.standing),
+            tasks(claim.tasks),
+            tasks(map(as_task, claim.left_over)),
+            tuple(KeptSeat(uuid.UUID(seat.id), pool_ids[seat.pool], tasks(seat.tasks), seat.until) for seat in claim.seats),
+            claim.since,
         )
-        for one in core.claims()
+        for claim in core.claims()
     )
-    return UnderWay(booked, claimed)
+    return UnderWay(reserved, claimed)
 
 
 def save(memory: Memory, *, now: datetime) -> None:
@@ -199,16 +208,18 @@ def save(memory: Memory, *, now: datetime) -> None:
     document = {
         "history": rows,
         "history_at": memory.history_at,
-        "evicted_at": [list(one) for one in memory.evicted_at],
+        "evicted_at": [list(entry) for entry in memory.evicted_at],
         "booked": [
-            [str(one.job_id), str(one.pool_id), one.at, one.standing, _plain(one.tasks)] for one in memory.under_way.booked
+            [str(start.job_id), str(start.pool_id), start.at, start.standing, _plain(start.tasks)]
+            for start in memory.under_way.reserved
         ],
         "claimed": [
             [
-                str(one.job_id), str(one.pool_id), one.standing, _plain(one.tasks), _plain(one.left_over),
-                [[str(seat.job_id), str(seat.pool_id), _plain(seat.tasks), seat.until] for seat in one.seats],
+                str(claim.job_id), str(claim.pool_id), claim.standing, _plain(claim.tasks), _plain(claim.left_over),
+                [[str(seat.job_id), str(seat.pool_id), _plain(seat.tasks), seat.until] for seat in claim.seats],
+                claim.since,
             ]
-            for one in memory.under_way.claimed
+            for claim in memory.under_way.claimed
         ],
     }  # fmt: skip
     SchedulerMemory.objects.update_or_create(id=ROW, defaults={"document": document, "saved_at": now})
@@ -229,7 +240,7 @@ def _read(document: Mapping[str, Any]) -> Memory:
         history[uuid.UUID(queue) if queue else None, uuid.UUID(pool), int(resource)] = int(amount)
     evicted = tuple((int(at), int(count)) for at, count in document["evicted_at"])
     under_way = UnderWay(
-        tuple(_booked(one) for one in document.get("booked", ())), tuple(_claimed(one) for one in document.get("claimed", ()))
+        tuple(_reserved(row) for row in document.get("booked", ())), tuple(_claimed(row) for row in document.get("claimed", ()))
     )
     return Memory(history, int(document["history_at"]), evicted, under_way)
 
@@ -245,12 +256,13 @@ def _tasks(found: Iterable[Sequence[Any]]) -> tuple[KeptTask, ...]:
     )
 
 
-def _booked(one: Sequence[Any]) -> BookedStart:
-    job_id, pool_id, at, standing, tasks = one
-    return BookedStart(uuid.UUID(job_id), uuid.UUID(pool_id), int(at), int(standing), _tasks(tasks))
+def _reserved(row: Sequence[Any]) -> ReservedStart:
+    job_id, pool_id, at, standing, tasks = row
+    return ReservedStart(uuid.UUID(job_id), uuid.UUID(pool_id), int(at), int(standing), _tasks(tasks))
 
 
-def _claimed(one: Sequence[Any]) -> ClaimedRoom:
-    job_id, pool_id, standing, tasks, left_over, seats = one
+def _claimed(row: Sequence[Any]) -> ClaimedRoom:
+    job_id, pool_id, standing, tasks, left_over, seats, *since = row  # Releases before did not keep since when.
     kept = tuple(KeptSeat(uuid.UUID(job), uuid.UUID(pool), _tasks(placed), int(until)) for job, pool, placed, until in seats)
-    return ClaimedRoom(uuid.UUID(job_id), uuid.UUID(pool_id), int(standing), _tasks(tasks), _tasks(left_over), kept)
+    claimed_at = int(since[0]) if since else 0
+    return ClaimedRoom(uuid.UUID(job_id), uuid.UUID(pool_id), int(standing), _tasks(tasks), _tasks(left_over), kept, claimed_at)

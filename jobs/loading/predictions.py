@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from functools import cache, partial
 
 from jobs.loading.history import HISTORY_RUNS, add_runs, predictor_of_history
-from jobs.loading.state import LiveRow, PendingRow
+from jobs.loading.rows import LiveRow, PendingRow
 from jobs.models import Attempt, Job
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from reconciling import bulk

@@ -20,6 +20,7 @@ from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput
 from kernel.ids import new_id
 from reconciling import bulk
+from storage.services.mounts import MountRequest
 
 _HAS_RDMA = (RDMA, frozenset({RDMA_PRESENT}))
 CACHED_SPECS = 10_000
@@ -36,14 +37,14 @@ def load_spec(spec_id: uuid.UUID) -> JobSpec:
 
 
 def preload_specs(spec_ids: Iterable[uuid.UUID]) -> None:
-    """Read the specs of a batch in one statement, for `load_spec` to find. One that nobody can read is left to it, to fail at."""
+    """Read the specs of a batch in one statement, for `load_spec` to find. An unreadable spec is left to it, to fail at."""
     for spec_id, document in _documents({spec_id for spec_id in spec_ids if spec_id not in _specs}):
         with contextlib.suppress(InvalidInput, ValueError):
             _keep_spec(spec_id, parse_spec(json.loads(document)))
 
 
 def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
-    """What stored specs ask of the scheduler, in one statement for 500; those that nobody can read are left out.
+    """What stored specs ask of the scheduler, in one statement for 500; unreadable ones are left out.
 
     Specs that differ in their names, commands and variables alone, as those of a batch do, are read as one.
     """
@@ -53,7 +54,8 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
             mounts = [mount["volume"] for mount in content.get("mounts") or ()]
-            saves = (content.get("checkpoint") or {}).get("interval")
+            checkpoint = content.get("checkpoint") or {}
+            saves = (checkpoint.get("interval"), checkpoint.get("grace"))
             where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts, saves)
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
@@ -73,14 +75,15 @@ def wish_of(spec: JobSpec) -> Wish:
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
         alone = role.resources.cpu_exclusive
-        labels = tuple(sorted({*needs, _HAS_RDMA}, key=lambda one: one[0])) if role.resources.rdma else needs
+        labels = tuple(sorted({*needs, _HAS_RDMA}, key=lambda need: need[0])) if role.resources.rdma else needs
         ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), labels, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
     mounts = tuple(sorted({mount.volume for mount in spec.mounts}))
     saves = spec.checkpoint.interval_seconds if spec.checkpoint is not None else None
+    grace = spec.checkpoint.grace_seconds if spec.checkpoint is not None else None
     gang = GangAsk(tuple(roles), placement.together or "")
-    return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, saves or 0)
+    return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, saves or 0, grace)
 
 
 def forget_specs() -> None:
@@ -149,3 +152,7 @@ def _ids(tenant_id: uuid.UUID, digests: Mapping[str, object]) -> dict[str, uuid.
         rows = StoredSpec.objects.filter(tenant_id=tenant_id, digest__in=wanted[start : start + READ_AT_ONCE])
         found.update(rows.values_list("digest", "id"))
     return found
+
+
+def mount_requests(spec: JobSpec) -> list[MountRequest]:
+    return [MountRequest(mount.volume, mount.path, mount.read_only) for mount in spec.mounts]

@@ -7,176 +7,49 @@ whole and throws it away. Both go through here, so both see the same.
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from clusters.engines.interface import ImageKind
-from clusters.selectors import pools_and_nodes
-from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
-from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, CheckpointGate, JobState
+from jobs.lifecycle.states import AttemptState, CheckpointGate
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.loading import memory
+from jobs.loading.around import Around, Numbers, look_around
+from jobs.loading.asks import ask_of
 from jobs.loading.memory import Memory, Numbered
+from jobs.loading.rows import LiveRow, LiveTask, PendingRow, load_live, load_parallelism, load_pending, load_tasks, tenants_of
 from jobs.loading.specs import load_spec, wish_of, wishes
-from jobs.models import Attempt, Job, Task
 from jobs.scheduling.core.core import Policy
-from jobs.scheduling.core.eligibility import Eligible, PoolView, Refusal, Wish, eligible
+from jobs.scheduling.core.eligibility import Eligible, Refusal, Wish, eligible
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
-from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Held, Pool, State
 from jobs.scheduling.core.state import work
-from jobs.scheduling.core.state.decisions import Reason
-from jobs.selectors.places import expected_seconds, moved_by
-from jobs.selectors.pools import machines_of, rules_of, views_of
+from jobs.scheduling.core.state.decisions import WaitReason
 from kernel.config import current
 from kernel.errors import InvalidInput
 from kernel.resources import Resources
+from kernel.wait_codes import WaitCode
 from reconciling import poison
 from storage.services.mounts import volumes_meant
-from tenants.budgets import Spent, budget_refusal, spent_budgets
-from tenants.capacity import booked_of, capacities_of, held_bookings, limits_tree, tenant_paths, user_cap_lines
-from tenants.quota.accounting import mark
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import UserCap
-from tenants.quota.limits import Capacity, LimitedQueue, amount_of
-from tenants.quota.shares import Shares
-from tenants.standing import Disabled, disabled_tenants
+from tenants.billing.budgets import budget_refusal
+from tenants.capacity.quota.accounting import mark
+from tenants.capacity.quota.limits import amount_of
 
 SCHEDULE = "jobs.schedule"
 """The duty under which a job that breaks the scheduling is counted as poison."""
-LOAD_ROWS = 2_000
-CHECKPOINT_REFUSALS = frozenset({"checkpoint_unreadable", "checkpoint_over_quota"})
-MOVING = "moving_away"  # Why a job stops that goes on elsewhere at once.
 OVERRUN_SECONDS = 30  # From the end of the grace until what ran has let go of its machines, and we know.
-Shared = dict[Any, Any]
-
-
-class PendingRow(NamedTuple):
-    """The columns of a waiting job, in the order of the query."""
-
-    id: uuid.UUID
-    tenant_id: uuid.UUID
-    queue_id: uuid.UUID
-    priority: int
-    spec_id: uuid.UUID
-    image_id: uuid.UUID | None
-    image_kind: str
-    image_digest: str
-    parent_id: uuid.UUID | None
-    hold: bool
-    not_before_at: datetime | None
-    open_dependencies: int
-    attempt_count: int
-    reason_code: str
-    reason_detail: Mapping[str, Any]
-    user_id: uuid.UUID
-    max_runtime_seconds: int | None
-    submitted_at: datetime
-    placed_at: datetime | None
-    checkpoint: str | None
-    name: str = ""
-    gpu_millis: int = 0
-    predicted_seconds: int | None = None
-    cautious_seconds: int | None = None
-
-
-_DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.
-
-
-class LiveRow(NamedTuple):
-    """The columns of a live attempt, which holds what its tasks ask for until it has ended."""
-
-    attempt_id: uuid.UUID
-    job_id: uuid.UUID
-    state: str
-    pool_id: uuid.UUID
-    cluster_id: uuid.UUID
-    tenant_id: uuid.UUID
-    queue_id: uuid.UUID
-    priority: int
-    parent_id: uuid.UUID | None
-    user_id: uuid.UUID
-    spec_id: uuid.UUID
-    max_runtime_seconds: int | None
-    submitted_at: datetime
-    created_at: datetime
-    started_at: datetime | None
-    evicted_for: uuid.UUID | None
-    reason_code: str  # Of the job: whether the room that it is leaving for another is all that it loses.
-    checkpoint: str | None = None  # None: the platform keeps no directory for it.
-    predicted_seconds: int | None = None
-    cautious_seconds: int | None = None
-
-    @property
-    def moves(self) -> bool:
-        """Whether it goes on elsewhere once it has left."""
-        return self.evicted_for is not None and self.reason_code == MOVING
-
-
-class LiveTask(NamedTuple):
-    attempt_id: uuid.UUID
-    role: str
-    number: int
-    node_name: str
-    amount: Resources
-    gpus: tuple[str, ...] = ()  # As the engine calls them; empty until it has said.
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What the scheduler's numbers stand for. Equal ones mean the same of every number."""
-
-    pools: tuple[uuid.UUID, ...]
-    queues: tuple[uuid.UUID | None, ...]
-    machines: tuple[tuple[int, str], ...]  # Pool and name.
-    pool_at: Mapping[uuid.UUID, int] = field(compare=False)
-    queue_at: Mapping[uuid.UUID, int] = field(compare=False)
-    machine_at: Mapping[tuple[int, str], int] = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """All but jobs that a pass looks at."""
-
-    pools: tuple[PoolView, ...]
-    machines: tuple[Machine, ...]
-    queues: tuple[LimitedQueue, ...]
-    capacities: tuple[Capacity, ...]
-    holds: Holds
-    spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
-    rules: Mapping[int, PoolRules]  # How pools are filled.
-    tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]  # Each tenant and all above it, nearest first.
-    caps: tuple[UserCap, ...]
-    windows: tuple[Booked, ...]  # Bookings of tenants that hold or will.
-    disabled: Mapping[uuid.UUID, Disabled]  # Tenants in which nothing starts.
-
-    def numbers(self) -> Numbers:
-        shares = Shares(self.queues, self.capacities)
-        machines = tuple((one.pool, one.name) for one in self.machines)
-        pools = tuple(pool.id for pool in self.pools)
-        return Numbers(
-            pools,
-            shares.queue_ids,
-            machines,
-            {pool_id: number for number, pool_id in enumerate(pools)},
-            shares.queue_at,
-            {key: number for number, key in enumerate(machines)},
-        )
-
-    def queue_names(self) -> dict[uuid.UUID, str]:
-        return {queue.id: queue.name for queue in self.queues}
 
 
 @dataclass(slots=True)
 class Judge:
-    """What becomes of a waiting job before anybody asks for room: where it may go, and what withholds it, with memory of both."""
+    """What becomes of a waiting job before it asks for room: where it may go, and what withholds it, with memory of both."""
 
     around: Around
     numbers: Numbers
@@ -190,38 +63,28 @@ class Judge:
     _over: dict[uuid.UUID, Refusal | None] = field(default_factory=dict)
     _parents: dict[uuid.UUID, uuid.UUID | None] = field(default_factory=dict)
 
-    def job(self, row: PendingRow, wish: Wish) -> tuple[work.Job, Refusal | None]:
+    def job(self, row: PendingRow, wish: Wish) -> tuple[work.JobAsk, Refusal | None]:
         """The job as the core takes it, and what withholds it."""
         where = self._where(wish, row)
         withheld = self._withheld(row)
         if withheld is None and not where.pools:
             withheld = where.refusal
-        return (
-            work.Job(
-                id=str(row.id),
-                queue=self.numbers.queue_at[row.queue_id],
-                gang=self.near(row, wish),
-                pools=where.pools,
-                submitted_at=mark(row.submitted_at),
-                priority=row.priority,
-                order=moved_by(row),
-                max_runtime=row.max_runtime_seconds,
-                predicted=expected_seconds(row),
-                cautious=row.cautious_seconds,
-                user=row.user_id,
-                tenants=self.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
-                withheld=None if withheld is None else Reason(withheld[0]),
-                array=str(row.parent_id) if row.parent_id in self.parallelism else "",
-                parallel=self.parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
-                checkpoint_seconds=wish.checkpoint_seconds,
-            ),
-            withheld,
+        ask = ask_of(
+            row,
+            wish,
+            gang=self.near(row, wish),
+            pools=where.pools,
+            queue_at=self.numbers.queue_at,
+            tenant_paths=self.around.tenant_paths,
+            parallelism=self.parallelism,
+            withheld=None if withheld is None else WaitReason(withheld[0]),
         )
+        return ask, withheld
 
     def near(self, row: PendingRow, wish: Wish) -> GangAsk:
         """The gang with what it would rather find in place; what no machine has is not worth telling its equals apart."""
         image = digest if (digest := digest_of(row, self.images)) in self.held else ""
-        data = frozenset(one for one in volumes_of(row, wish, self.volumes) if one in self.held)
+        data = frozenset(volume for volume in volumes_of(row, wish, self.volumes) if volume in self.held)
         return _with_contents(wish.gang, image, data) if image or data else wish.gang
 
     def _where(self, wish: Wish, row: PendingRow) -> Eligible:
@@ -237,24 +100,26 @@ class Judge:
         if held is not None:
             return held
         if row.id in self.struck:
-            return "set_aside", {}
+            return WaitCode.SET_ASIDE, {}
         if row.checkpoint == CheckpointGate.REFUSED:
-            told = row.reason_code if row.reason_code in CHECKPOINT_REFUSALS else "checkpoint_unreadable"
-            return told, row.reason_detail if told == row.reason_code else {}
+            known = WAITS.get(row.reason_code)
+            if known is not None and known.is_of_checkpoint:
+                return known.code, row.reason_detail
+            return WaitCode.CHECKPOINT_UNREADABLE, {}
         disabled = self.around.disabled.get(row.tenant_id)
         if disabled is not None:
-            return "tenant_disabled", disabled.as_detail()
+            return WaitCode.TENANT_DISABLED, disabled.as_detail()
         if row.hold:
-            return "held", {}
+            return WaitCode.HELD, {}
         if row.open_dependencies:
-            return "dependency", {"open": row.open_dependencies}
+            return WaitCode.DEPENDENCY, {"open": row.open_dependencies}
         if row.not_before_at is not None and row.not_before_at > self.now:
-            return "not_before", {"at": row.not_before_at.isoformat()}
+            return WaitCode.NOT_BEFORE, {"at": row.not_before_at.isoformat()}
         if row.checkpoint == CheckpointGate.CHECKING:
-            return "checkpoint_checking", {}
+            return WaitCode.CHECKPOINT_CHECKING, {}
         image = self.images.get(row.image_id) if row.image_id is not None else None
         if image is not None and image.state != ImageState.READY:
-            return "image_building", {}
+            return WaitCode.IMAGE_BUILDING, {}
         return self._over_budget(row.queue_id) if self.around.spent else None
 
     def _over_budget(self, queue_id: uuid.UUID) -> Refusal | None:
@@ -270,7 +135,7 @@ class Judge:
                     break
                 here = above
             refusal = budget_refusal(path, self.around.spent)
-            self._over[queue_id] = None if refusal is None else ("budget", refusal.as_dict())
+            self._over[queue_id] = None if refusal is None else (WaitCode.BUDGET, refusal.as_dict())
         return self._over[queue_id]
 
 
@@ -322,7 +187,7 @@ def load_state(now: datetime) -> Loaded:
     images = resolved_images({row.image_id for row in rows if row.image_id is not None})
     asked = load_wishes(row.spec_id for row in rows)
     volumes = load_volumes(((row, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
-    held = frozenset[str]().union(*(one.images | one.data for one in around.machines))
+    held = frozenset[str]().union(*(machine.images | machine.data for machine in around.machines))
     struck, parallelism = poison.strikes(SCHEDULE).keys(), load_parallelism(rows, live)
     judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes)
     started = {row.job_id for row in live}  # Read later than those that wait: who started meanwhile waits no longer.
@@ -341,7 +206,7 @@ def load_state(now: datetime) -> Loaded:
 
 
 def _readable(spec_id: uuid.UUID) -> Wish | None:
-    """None for a spec that nobody can read: the pass sets its job aside and says so, and the others get their answers."""
+    """None for an unreadable spec: the pass sets its job aside and says so, and the others get their answers."""
     with contextlib.suppress(InvalidInput, ValueError):
         return wish_of(load_spec(spec_id))
     return None
@@ -350,7 +215,7 @@ def _readable(spec_id: uuid.UUID) -> Wish | None:
 def make_state(
     around: Around,
     numbers: Numbers,
-    waiting: Iterable[work.Job],
+    waiting: Iterable[work.JobAsk],
     live: Sequence[LiveRow],
     parallelism: Mapping[uuid.UUID, int],
     now: datetime,
@@ -368,7 +233,7 @@ def make_state(
         running=(*held, *_undecided(around, numbers)),
         policy=policy(),
         caps=around.caps,
-        windows=around.windows,
+        bookings=around.bookings,
         history=known.by_number(numbers.queue_at, numbers.pool_at),
         history_at=known.history_at,
         evicted_at=known.evicted_at,
@@ -386,7 +251,7 @@ def policy() -> Policy:
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
         reclaim_least_runtime_seconds=round(config.scheduler_reclaim_least_runtime_seconds),
-        patience_seconds=round(config.scheduler_patience_seconds),
+        starvation_guard_seconds=round(config.scheduler_starvation_guard_seconds),
         assumed_runtime_seconds=round(config.scheduler_assumed_runtime_seconds),
         shortest_first=config.scheduler_shortest_first,
         backfill_depth=config.scheduler_backfill_depth,
@@ -398,90 +263,8 @@ def policy() -> Policy:
     )
 
 
-# --- Reading ----------------------------------------------------------------------------------------------------------
-
-
-def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> Around:
-    """Pools, machines, queues with their limits, holds, spent budgets and disabled tenants. `tenants`: who runs on each cluster.
-    Nine queries."""
-    pools, nodes = pools_and_nodes()
-    machines = machines_of(pools, nodes)
-    return Around(
-        views_of(pools, tenants),
-        machines,
-        limits_tree().queues,
-        capacities_of(pools, nodes),
-        current_holds(),
-        spent_budgets(now),
-        rules_of(pools, machines),
-        tenant_paths(),
-        user_cap_lines(),
-        tuple(sorted(map(booked_of, held_bookings(now)), key=lambda one: (one.starts_at, str(one.id)))),
-        disabled_tenants(),
-    )
-
-
-def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
-    """Waiting jobs as rows. Values that many rows have in common are kept once: they are most of a row's memory."""
-    rows = (
-        Job.objects.filter(state=JobState.QUEUED, desired="run", array_size__isnull=True, **condition)
-        .order_by("id")
-        .values_list(*PendingRow._fields)
-    )
-    keep = shared.setdefault
-    for job_id, *values in rows.iterator(chunk_size=LOAD_ROWS):
-        detail = values[_DETAIL]
-        values[_DETAIL] = None
-        common = [keep(value, value) if isinstance(value, (uuid.UUID, str, datetime)) else value for value in values]
-        common[_DETAIL] = keep(("detail", json.dumps(detail, sort_keys=True)), detail)
-        yield PendingRow(job_id, *common)
-
-
-LIVE_COLUMNS = (
-    "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
-    "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    "job__reason_code", "job__checkpoint", "job__predicted_seconds", "job__cautious_seconds",
-)  # fmt: skip
-
-
-def load_live(**condition: Any) -> list[LiveRow]:
-    """The attempts that hold machines. What is being stopped does so until it has ended."""
-    rows = Attempt.objects.filter(state__in=ATTEMPT_LIFECYCLE.live_states, **condition).order_by("job_id")
-    return [LiveRow(*row) for row in rows.values_list(*LIVE_COLUMNS)]
-
-
-def load_tasks(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[LiveTask]]:
-    """The tasks of these attempts, in order. One query for 500."""
-    found: dict[uuid.UUID, list[LiveTask]] = {}
-    for start in range(0, len(attempt_ids), 500):
-        rows = Task.objects.filter(attempt_id__in=attempt_ids[start : start + 500]).order_by("attempt_id", "role", "index")
-        columns = ("attempt_id", "role", "index", "node_name", "gpus", "cpu_millis", "memory_bytes", "gpu_millis")
-        for attempt_id, role, index, node, gpus, *amounts in rows.values_list(*columns):
-            found.setdefault(attempt_id, []).append(LiveTask(attempt_id, role, index, node, Resources(*amounts), tuple(gpus)))
-    return found
-
-
 def load_wishes(spec_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Wish]:
     return wishes(set(spec_ids))
-
-
-def load_parallelism(rows: Iterable[PendingRow], live: Iterable[LiveRow]) -> dict[uuid.UUID, int]:
-    """How many children of each array may run, where it says. One query for 500 arrays."""
-    waiting, running = {row.parent_id for row in rows}, {row.parent_id for row in live}
-    parents = sorted(parent for parent in waiting | running if parent is not None)
-    found: dict[uuid.UUID, int] = {}
-    for start in range(0, len(parents), 500):
-        bounded = Job.objects.filter(id__in=parents[start : start + 500], array_parallelism__isnull=False)
-        found.update((parent, bound) for parent, bound in bounded.values_list("id", "array_parallelism") if bound is not None)
-    return found
-
-
-def tenants_of(live: Iterable[LiveRow]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Who runs on each cluster."""
-    found: dict[uuid.UUID, set[uuid.UUID]] = {}
-    for row in live:
-        found.setdefault(row.cluster_id, set()).add(row.tenant_id)
-    return found
 
 
 # --- What runs --------------------------------------------------------------------------------------------------------
@@ -523,21 +306,14 @@ def one_held(
         if machine is not None:
             ask = TaskAsk(task.amount.cpu_millis, task.amount.memory_bytes, task.amount.gpu_millis)
             placed.append(PlacedTask(task.role, task.number, machine, ask, devices.next(machine, ask, task.gpus)))
-    job = work.Job(
-        id=str(row.job_id),
-        queue=numbers.queue_at[row.queue_id],
+    job = ask_of(
+        row,
+        wish,
         gang=wish.gang if wish is not None else NO_GANG,
         pools=(pool,),
-        submitted_at=mark(row.submitted_at),
-        priority=row.priority,
-        max_runtime=row.max_runtime_seconds,
-        predicted=expected_seconds(row),
-        cautious=row.cautious_seconds,
-        user=row.user_id,
-        tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),
-        array=str(row.parent_id) if row.parent_id in parallelism else "",
-        parallel=parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
-        checkpoint_seconds=wish.checkpoint_seconds if wish is not None else 0,
+        queue_at=numbers.queue_at,
+        tenant_paths=tenant_paths,
+        parallelism=parallelism,
     )
     return Held(
         job,
@@ -546,7 +322,7 @@ def one_held(
         mark(row.started_at or row.created_at),
         leaving=row.state == AttemptState.STOPPING,
         leaving_for=str(row.evicted_for) if row.evicted_for is not None else "",
-        moves=row.moves,
+        migrates=row.migrates,
     )
 
 
@@ -583,7 +359,9 @@ class Devices:
     def _shared(self, machine: int, millis: int, name: str, gpus: int) -> int:
         shared = self._left.setdefault(machine, {})
         found = self._named.get((machine, name)) if name else min(
-            (one for one, left in shared.items() if left >= millis), key=lambda one: (shared[one], one), default=None
+            (device for device, left in shared.items() if left >= millis),
+            key=lambda device: (shared[device], device),
+            default=None,
         )  # fmt: skip
         if found is None:
             found = self._next.get(machine, 0) % gpus
@@ -595,7 +373,7 @@ class Devices:
 
 
 def _undecided(around: Around, numbers: Numbers) -> list[Held]:
-    """What quarantined attempts hold: machines, and nobody's quota."""
+    """What quarantined attempts hold: machines, and no quota."""
     found = []
     for (pool_id, node), amount in sorted(around.holds.allocated.items()):
         pool = numbers.pool_at.get(pool_id)
@@ -607,6 +385,6 @@ def _undecided(around: Around, numbers: Numbers) -> list[Held]:
             gpu_millis = -(-gpu_millis // WHOLE_MILLIS) * WHOLE_MILLIS
         ask = TaskAsk(amount.cpu_millis, amount.memory_bytes, gpu_millis)
         devices = Devices(around.machines).next(machine, ask)
-        job = work.Job(f"quarantined {pool_id} {node}", 0, NO_GANG, (pool,), 0, evictable=False)
+        job = work.JobAsk(f"quarantined {pool_id} {node}", 0, NO_GANG, (pool,), 0, evictable=False)
         found.append(Held(job, Placed(pool, (PlacedTask("", 0, machine, ask, devices),)), (), 0))
     return found

@@ -1,6 +1,6 @@
 """Applies the decisions of a pass: one transaction for all admissions of a batch, one for evictions, one for a thousand reasons.
 
-Attempt, tasks, reservation and the job's change of state are written together. A job that somebody stopped or changed
+Attempt, tasks, reservation and the job's change of state are written together. A job that a user stopped or changed
 meanwhile, one whose quota or cap was used up by another, and one whose machine was cordoned is a lost race: counted, dropped,
 and looked at in the next pass.
 """
@@ -18,7 +18,9 @@ from django.db import transaction
 from activity import hints
 from clusters.services import cordoned_of
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
-from jobs.loading.state import SCHEDULE, PendingRow
+from jobs.lifecycle.wait_reasons import WAITS
+from jobs.loading.rows import PendingRow
+from jobs.loading.state import SCHEDULE
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.capped import refused_by_caps
@@ -28,18 +30,20 @@ from jobs.services.stop import stop_attempts
 from jobs.services.transition import JOB, Change, apply
 from kernel.ids import new_id
 from kernel.resources import Resources
+from kernel.wait_codes import WaitCode
 from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
-from tenants.quota.caps import Held
-from tenants.services.reservations import ReserveRequest, release, reserve
-from tenants.standing import disabled_tenants
+from tenants.capacity.quota.caps import Held
+from tenants.capacity.services.reservations import ReserveRequest, release, reserve
+from tenants.identity.standing import disabled_tenants
 
-TELLING = frozenset({"retrying", "preempted", "preempted_often"})  # Why it waits for its time says more than that it does.
+TELLING = frozenset({"preempted", *(code for code, record in WAITS.items() if record.says_more_than_its_time)})
+"""Why it waits for its time says more than that it does."""
 REFRESH_ROWS = 200  # Waiting jobs whose amounts are kept fresh; behind them a reason changes only with its code.
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class TaskPlacement:
     role: str
     index: int
     node: str
@@ -53,7 +57,7 @@ class Admission:
     job_id: uuid.UUID
     pool: PoolView
     ask: Resources
-    placements: tuple[Placement, ...]
+    placements: tuple[TaskPlacement, ...]
 
 
 Records = Mapping[uuid.UUID, DecisionRow]
@@ -71,7 +75,7 @@ def admit(
             admissions[start : start + bulk.BATCH_ROWS],
             lambda part: admitted.update(_admit(part, pending, records, now=now)),
             now=now,
-            key=lambda one: one.job_id,
+            key=lambda admission: admission.job_id,
         )
         poisoned_jobs.say_why_it_waits(struck)
     return admitted
@@ -91,14 +95,14 @@ def evict(evictions: Sequence[Eviction], records: Records, *, now: datetime) -> 
     """End these attempts, and write down for which waiting job and why: a new leader has to know whose their room is."""
     if not evictions:
         return
-    victims = {one.job_id: one for one in evictions}
+    victims = {eviction.job_id: eviction for eviction in evictions}
     with transaction.atomic():
         rows = [
             (job_id, state, attempt_id)
             for job_id, state, attempt_id in Job.objects.filter(id__in=victims).values_list("id", "state", "attempt_id")
             if attempt_id is not None
         ]
-        for reason in sorted({one.reason for one in evictions}):
+        for reason in sorted({eviction.reason for eviction in evictions}):
             stop_attempts(
                 [row for row in rows if victims[row[0]].reason == reason],
                 cause="preempted", reason=reason, grace_seconds=None, actor="system:scheduler", now=now,
@@ -178,23 +182,27 @@ def _admit(
 def _without_cordoned(admits: Sequence[Admission]) -> Sequence[Admission]:
     """Those whose machines may still be used. A drain sees the others only if they come before its cordon: what comes after it
     would not be told to go."""
-    places = {(one.pool.cluster_id, placement.node) for one in admits for placement in one.placements}
+    places = {(admission.pool.cluster_id, placement.node) for admission in admits for placement in admission.placements}
     cordoned = cordoned_of(places)
     if not cordoned:
         return admits
-    return [one for one in admits if not any((one.pool.cluster_id, each.node) in cordoned for each in one.placements)]
+    return [
+        admission
+        for admission in admits
+        if not any((admission.pool.cluster_id, each.node) in cordoned for each in admission.placements)
+    ]
 
 
 def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow]) -> Collection[uuid.UUID]:
     """Those that would pass a cap by what runs now; that is then why they wait."""
     asks = [
         (
-            one.job_id,
-            pending[one.job_id].tenant_id,
-            pending[one.job_id].user_id,
-            Held(one.ask.gpu_millis, 1, len(one.placements)),
+            admission.job_id,
+            pending[admission.job_id].tenant_id,
+            pending[admission.job_id].user_id,
+            Held(admission.ask.gpu_millis, 1, len(admission.placements)),
         )
-        for one in admits
+        for admission in admits
     ]
     over = refused_by_caps(asks)
     store_reasons(
@@ -202,7 +210,7 @@ def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingR
             (
                 pending[job_id],
                 (
-                    "tenant_cap" if found.together else "user_cap",
+                    WaitCode.TENANT_CAP if found.together else WaitCode.USER_CAP,
                     {"what": found.what, "need": found.need, "used": found.used, "limit": found.limit},
                 ),
             )
@@ -281,7 +289,7 @@ def store_reasons(reasons: Sequence[tuple[PendingRow, Refusal]]) -> list[Pending
     details: dict[int, dict[str, Any]] = {}  # The same thing is said of many jobs; it is kept once.
     for position, (row, (code, amounts)) in enumerate(reasons):
         detail = details.setdefault(id(amounts), dict(amounts))
-        if code == "not_before" and row.reason_code in TELLING:
+        if code == WaitCode.NOT_BEFORE and row.reason_code in TELLING:
             continue
         if row.reason_code == code and (position >= REFRESH_ROWS or row.reason_detail == detail):
             continue

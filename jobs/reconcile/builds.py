@@ -17,6 +17,7 @@ from kernel.actor import Actor, TenantRole
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
 from kernel.errors import BerthError, Conflict, Forbidden, Unavailable
+from kernel.words import Text
 from reconciling import poison
 from tenants.selectors import tenant_facts, user_names
 
@@ -63,13 +64,17 @@ def _start_all(requests: Sequence[PendingBuild], unavailable: dict[uuid.UUID, Un
             unavailable[request.id] = error
         except BerthError as error:
             log.warning("build_refused", request_id=str(request.id), code=error.code)
-            build_finished(request.id, succeeded=False, reason=error.detail, now=database_now())
+            reason = f"{error.detail} {error.hint}".strip()
+            build_finished(request.id, succeeded=False, reason=reason, now=database_now())
 
 
 def _start(request: PendingBuild) -> None:
     """The job acts for the user who asked, with exactly the right that asking had needed."""
     if request.requested_by_id is None:
-        raise Forbidden("Whoever asked for this build is no longer here.", hint="Build the image again.")
+        raise Forbidden(
+            Text("The user who asked for this build is no longer here.", "申请此次构建的用户已不在。"),
+            hint=Text("Build the image again.", "请重新构建镜像。"),
+        )
     tenant = tenant_facts([request.tenant_id])[request.tenant_id]
     name = user_names([request.requested_by_id]).get(request.requested_by_id, "unknown")
     actor = Actor(user_id=request.requested_by_id, name=name, roles={tenant.id: TenantRole.MEMBER})
@@ -77,8 +82,7 @@ def _start(request: PendingBuild) -> None:
         {
             "name": f"build-{request.image_name}",
             "kind": "build",
-            "command": ["true"],  # The build's plan replaces it when the attempt is compiled.
-            "resources": {"cpu": 1, "memory": "2Gi"},
+            **_tasks(request),
             "max_runtime": BUILD_SECONDS_MAX,
             "retry": {"limit": 1, "on": ["platform"]},
             "labels": {"image": request.image_name},
@@ -90,4 +94,14 @@ def _start(request: PendingBuild) -> None:
     job_id = submit([submission], actor=actor, now=now, origin=origin, call="image.build")[0]
     crashpoint("jobs.build.after_job")
     if not build_started(request.id, job_id=job_id, now=now):
-        raise Conflict("This build has its job already.")
+        raise Conflict(Text("This build has its job already.", "此次构建已有作业。"))
+
+
+def _tasks(request: PendingBuild) -> dict[str, object]:
+    """What runs, and with what. The build's plan replaces each command when the attempt is compiled."""
+    build: dict[str, object] = {"command": ["true"], "resources": {"cpu": 1, "memory": "2Gi"}}
+    if not request.roles:
+        return build
+    others = {role: {"command": ["true"], "resources": {"cpu": "100m", "memory": "512Mi"}} for role in request.roles[1:]}
+    code = {"code": {"snapshot": request.context_digest}} if request.context_digest else {}
+    return {"roles": {request.roles[0]: build, **others}, **code}

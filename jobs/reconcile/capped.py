@@ -2,8 +2,8 @@
 
 The core keeps to the caps by itself (`jobs/scheduling/core/state/user_caps.py`), as far as it knows what runs. What it cannot
 know is what a scheduler that led before, and does not know yet that it leads no more, admits at the same moment. So the tenants
-that have caps are locked, what their users hold by then is counted from the attempts themselves, and whoever would pass a cap
-is left out.
+that have caps are locked, what their users hold by then is counted from the attempts themselves, and jobs that would pass a cap
+are left out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.db.models import Count, Sum
 
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
 from jobs.models import Task
-from tenants.capacity import LockedCaps, lock_caps
-from tenants.quota.caps import CapAsk, CapRefusal, Held, Place, held_along, over_caps
+from tenants.capacity.quota.caps import CapAsk, CapRefusal, Held, Place, held_along, over_caps
+from tenants.capacity.reads import LockedCaps, lock_caps
 
 
 def refused_by_caps(

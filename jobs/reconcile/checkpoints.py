@@ -22,6 +22,7 @@ from jobs.spec.model import CheckpointScope
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
+from kernel.wait_codes import WaitCode
 from reconciling import bulk, leases, poison
 from storage.checkpoint_files import Found, measure
 from storage.services import checkpoints
@@ -122,13 +123,13 @@ def depth_of(job: Job) -> int:
     return 1 if checkpoint is None or checkpoint.per == CheckpointScope.JOB else 2
 
 
-def _refusal(found: Found) -> tuple[str, dict[str, Any]] | None:
+def _refusal(found: Found) -> tuple[WaitCode, dict[str, Any]] | None:
     """Why no attempt can go on from it."""
     if found.problem:
-        return "checkpoint_unreadable", {"problem": found.problem}
+        return WaitCode.CHECKPOINT_UNREADABLE, {"problem": found.problem}
     if checkpoints.over_quota(found):
         detail = {"size_bytes": found.size_bytes, "quota_bytes": current().checkpoint_quota_bytes, "problem": _problem(found)}
-        return "checkpoint_over_quota", detail
+        return WaitCode.CHECKPOINT_OVER_QUOTA, detail
     return None
 
 

@@ -1,6 +1,6 @@
-"""When the time that a job may run is nearly over: a condition that everybody sees, and one word to its owner.
+"""When the time that a job may run is nearly over: a condition that all its readers see, and one notice to its owner.
 
-It is told once an attempt, when a tenth of the time is left and at most an hour, so that somebody can still save what matters,
+It is told once an attempt, when a tenth of the time is left and at most an hour, so that its owner can still save what matters,
 or ask for more time.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from activity.notifications.kinds import NoticeKind
 from activity.notifications.notices import new_notice
 from activity.services import NewEvent
 from jobs.lifecycle.states import AttemptState
 from jobs.models import Attempt
+from jobs.notices import LIMIT
 from jobs.reconcile.watched import Watched
 from kernel.words import format_moment
 
@@ -51,7 +51,7 @@ def _notice(item: Watched, now: datetime) -> NewEvent:
     minutes = max(1, round((attempt.deadline_at - now).total_seconds() / 60))
     left = "a minute" if minutes == 1 else f"{minutes} minutes"
     return new_notice(
-        NoticeKind.LIMIT,
+        LIMIT,
         tenant_id=attempt.tenant_id,
         subject_kind="attempt",
         subject_id=attempt.id,

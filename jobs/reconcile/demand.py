@@ -6,22 +6,24 @@ from collections.abc import Iterable, Iterator
 
 import structlog
 
-from jobs.loading.state import Numbers
+from jobs.lifecycle.wait_reasons import WAITS
+from jobs.loading.around import Numbers
 from jobs.scheduling.core.core import Core
-from tenants.services.shares import Demand, record_demand
+from kernel.wait_codes import WaitCode
+from tenants.billing.services.shares import Demand, record_demand
 
 log = structlog.get_logger("scheduler")
 
 EVERY_SECONDS = 60
-OWN = frozenset({"user_cap", "no_pool", "no_machine"})
+OWN = frozenset({WaitCode.USER_CAP, *(code for code, record in WAITS.items() if record.is_unfit)})
 """Who waits for these waits for their own tenant's caps, or for what no pool has: no share would start them."""
 
 
 def keep(core: Core, numbers: Numbers, *, since: int | None, now: int) -> int:
     """Write down what waits, if it was longer ago than a minute; returns up to when it is written down.
 
-    What waits at the end of such a time counts for all of it. Whoever waits for less than a minute is met by chance only, and
-    then counts for a whole one: in the sum that is what they waited.
+    What waits at the end of such a time counts for all of it. A job that waits for less than a minute is met by chance only,
+    and then counts for a whole one: in the sum that is what such jobs waited.
     """
     if since is None or now < since:
         return now

@@ -1,8 +1,8 @@
 """The scheduler's event log: what its core was told and what it decided, in files by which any past hour can be decided again.
 
 A file goes from the moment at which a core was built to that at which it was thrown away; a core that has worked for a day is
-built anew, so that no file grows for ever. A leader writes files of its own, so a leader that was thought dead spoils nobody's.
-Each pass is on disk once it is over; what a killed process leaves is whole as far as it goes.
+built anew, so that no file grows for ever. A leader writes files of its own, so a leader that was thought dead spoils no
+other's. Each pass is on disk once it is over; what a killed process leaves is whole as far as it goes.
 
 The log is for people: where it cannot be written, scheduling goes on without it.
 """
@@ -34,7 +34,7 @@ NAMED_BY = "%Y%m%dT%H%M%SZ"
 FILE_SECONDS = 86_400
 FILE_SECONDS_MIN = 600  # Building a core takes time: where a state alone is larger than a file may be, files are.
 FILES_IN_ALL = 8  # A file may take one part in so many of the room for all.
-GZIP = 31  # For zlib: with gzip's head and end, so that everybody's tools read it.
+GZIP = 31  # For zlib: with gzip's head and end, so that any tool reads it.
 READ_BYTES = 1 << 20
 LINES_MAX = 10_000  # That are held until a pass is over: a state has one for each job.
 
@@ -161,7 +161,7 @@ def folder() -> Path:
 
 
 def files(where: Path) -> list[Kept]:
-    """All files of the log, the oldest first. What is not named like one is nobody's business here."""
+    """All files of the log, the oldest first. Files of other names are ignored."""
     found = []
     for path in sorted(where.glob(f"*{SUFFIX}")):
         try:

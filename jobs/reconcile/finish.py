@@ -11,18 +11,20 @@ from functools import partial
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from activity import hints
-from clusters.engines.interface import EngineUnreachable, Forgotten, TaskName
-from clusters.services import engine_for
+from clusters.engines.interface import EngineUnreachable, Forgotten, Stop, StopCause, TaskName
+from clusters.services import engine_for, is_lost
 from images.services import build_finished
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.poll import log_source
+from jobs.reconcile.stored_exits import UNSEEN
 from jobs.services.code_fetch import code_fetched
-from jobs.spec.model import Kind
+from jobs.spec.model import JobKind
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
@@ -46,6 +48,8 @@ LOG_TRIES_MAX = 20  # An engine that no longer has the output is asked this ofte
 
 def finish(cluster_id: uuid.UUID) -> int:
     """Take in what ended attempts left, then let the engine forget them; returns how many were in hand."""
+    if is_lost(cluster_id):
+        return 0  # What is left there is taken in if the cluster comes back.
     now = database_now()
     due = Attempt.objects.filter(cluster_id=cluster_id, state=AttemptState.ENDED, forgotten=False, due_at__lte=now)
     token, ids = leases.claim(due, now=now, seconds=current().lease_seconds, limit=BATCH_ATTEMPTS, order_by=("due_at", "id"))
@@ -62,6 +66,7 @@ def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID
     """Take in and forget; those attempts of which the result was written down, and which are free with it."""
     left: set[uuid.UUID] = set()
     try:
+        _stop_unseen(cluster_id, attempts)
         stored = _store_logs(cluster_id, attempts)
         without, brought_home, left = _store_outputs(cluster_id, attempts)
         stored = [attempt for attempt in stored if attempt.id in without or attempt.id in brought_home]
@@ -77,6 +82,17 @@ def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID
         return _put_off(attempts, token, seconds=error.retry_after_seconds or AGAIN_SECONDS)
     crashpoint("jobs.finish.after_forget")
     return _record(attempts, forgotten, left, token)
+
+
+def _stop_unseen(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> None:
+    """Stop what was taken for ended without a look at its end, whatever that end is called: a cluster that was declared lost may
+    come back with tasks that were being stopped then, or with ones of which an engine that was asked too late said that they
+    never start. Where nothing of them runs, the engine says so."""
+    ids = [attempt.id for attempt in attempts]
+    unknown = Task.objects.filter(Q(exit__isnull=True) | Q(exit__reason=UNSEEN), attempt_id__in=ids)
+    unseen = sorted(set(unknown.values_list("attempt_id", flat=True)))
+    if unseen:
+        engine_for(cluster_id).stop([Stop(attempt_id, 0.0, StopCause.PLATFORM) for attempt_id in unseen])
 
 
 def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -172,7 +188,7 @@ def _report_fetches(attempts: Sequence[Attempt]) -> None:
     fetches = [
         (attempt.job, attempt.id)
         for attempt in attempts
-        if attempt.job.kind == Kind.TRANSFER and attempt.job.state == JobState.SUCCEEDED
+        if attempt.job.kind == JobKind.TRANSFER and attempt.job.state == JobState.SUCCEEDED
     ]
     if fetches:
         code_fetched(fetches, now=database_now())

@@ -8,21 +8,24 @@ comes first keeps the attempt from starting for ever, one that comes second ends
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from activity import hints
 from clusters.engines.interface import EngineUnreachable, Ensured, GiveUp, Retry, Workload
-from clusters.services import engine_for
+from clusters.selectors import awaited_clusters
+from clusters.services import engine_for, refresh_engines
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.quarantine import not_withheld
+from jobs.reconcile.stored_exits import UNSEEN
 from jobs.reconcile.verdicts import START_TIMEOUT, give_up
 from jobs.services.compile import CannotCompile, compile_attempts
 from jobs.services.ending import end_attempts
@@ -34,13 +37,15 @@ from kernel.crashpoints import crashpoint
 from kernel.limits import NOTE_LENGTH
 from reconciling import bulk, fencing, leases
 from storage.services import checkpoints
-from tenants.standing import disabled_tenants
+from tenants.identity.standing import disabled_tenants
 
 log = structlog.get_logger("launch")
 
 BATCH_ATTEMPTS = 200
-HANDED_OVER = 50  # Attempts in one call of the engine. So few are on their way to it when somebody stops one.
+HANDED_OVER = 50  # Attempts in one call of the engine. So few are on their way to it when a user stops one.
 RETRY_SECONDS_MAX = 30.0
+DISABLED = ("tenant_disabled", "Its tenant is disabled.", 5.0)  # What an attempt that is not handed over is told, and the wait.
+RETURNED = ("cluster_returned", "An earlier attempt is being stopped in a cluster that had been lost, and is back.", 1.0)
 
 
 def launch(cluster_id: uuid.UUID) -> int:
@@ -110,11 +115,16 @@ def _hand_over(cluster_id: uuid.UUID, part: Sequence[Workload], token: uuid.UUID
     """Have the engine start what is still wanted. What was stopped since it was claimed gets no answer: the stop is handled."""
     ids = [workload.attempt_id for workload in part]
     held = Attempt.objects.filter(id__in=ids, state=AttemptState.ADMITTED, lease_token=token)
-    wanted = dict(held.values_list("id", "tenant_id"))
+    wanted = list(held.values_list("id", "tenant_id", "job_id", "number"))
     disabled = disabled_tenants() if wanted else {}  # Since it was admitted: nothing begins in them from the word on.
-    withheld = {attempt_id for attempt_id, tenant_id in wanted.items() if tenant_id in disabled}
-    workloads = [workload for workload in part if workload.attempt_id in wanted.keys() - withheld]
-    answers = [Retry(attempt_id, "tenant_disabled", "Its tenant is disabled.", 5.0) for attempt_id in sorted(withheld)]
+    withheld = {attempt_id: DISABLED for attempt_id, tenant_id, _, _ in wanted if tenant_id in disabled}
+    behind = _behind_returned({job_id: attempt_id for attempt_id, _, job_id, number in wanted if number > 1})
+    withheld |= dict.fromkeys(behind - withheld.keys(), RETURNED)
+    answers = [Retry(attempt_id, code, text, seconds) for attempt_id, (code, text, seconds) in sorted(withheld.items())]
+    free = {attempt_id for attempt_id, *_ in wanted} - withheld.keys()
+    workloads = [workload for workload in part if workload.attempt_id in free]
+    if workloads:
+        refresh_engines()  # Where its cluster was moved a moment ago, nobody would find what is started at the old place.
     try:
         return [*answers, *(engine_for(cluster_id).ensure(workloads) if workloads else [])]
     except EngineUnreachable as error:
@@ -122,8 +132,20 @@ def _hand_over(cluster_id: uuid.UUID, part: Sequence[Workload], token: uuid.UUID
         return [*answers, *(Retry(workload.attempt_id, "engine_unreachable", str(error), 5.0) for workload in workloads)]
 
 
+def _behind_returned(attempts: Mapping[uuid.UUID, uuid.UUID]) -> set[uuid.UUID]:
+    """Of attempts by their jobs, those with an earlier one that ended with its cluster, which is back: what still runs of that
+    one is stopped first. One query where attempts are not the first of their jobs."""
+    if not attempts:
+        return set()
+    is_unseen = Q(exit__class="cluster_lost") | (~Q(stop_cause="") & Q(tasks__exit__reason=UNSEEN))
+    earlier = Attempt.objects.filter(is_unseen, job_id__in=attempts, state=AttemptState.ENDED, forgotten=False)
+    found = set(earlier.values_list("job_id", "cluster_id"))
+    awaited = awaited_clusters() if found else set()
+    return {attempts[job_id] for job_id, cluster_id in found if cluster_id in awaited}
+
+
 def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | GiveUp], token: uuid.UUID) -> set[uuid.UUID]:
-    """One transaction, guarded by the lease's token: whoever was paused past its lease changes nothing."""
+    """One transaction, guarded by the lease's token: a worker paused past its lease changes nothing."""
     by_id = {attempt.id: attempt for attempt in attempts}
     with transaction.atomic():
         now = database_now()

@@ -41,7 +41,7 @@ def learn_pools(now: datetime) -> int:
     changes = 0
     for number in chosen:
         pool, tasks = pools[number], recent[pools[number].id]
-        found = learn([one for one in machines if one.pool == number], rules[number], tasks, seed=SEED)
+        found = learn([machine for machine in machines if machine.pool == number], rules[number], tasks, seed=SEED)
         if measures.record_learned(pool.id, None if found is None else _plain(found, len(tasks)), now):
             changes += 1
             log.info("weights_chosen", pool=pool.name, weights=dict(found.weights) if found is not None else {})
@@ -59,5 +59,5 @@ def _recent_of(pools: Iterable[PoolFacts]) -> dict[uuid.UUID, list[TaskAsk]]:
 
 
 def _plain(found: Learned, tasks: int) -> measures.Learned:
-    tried = [(one.weights, one.mean / PARTS) for one in found.tried]
+    tried = [(trial.weights, trial.mean / PARTS) for trial in found.tried]
     return measures.Learned(found.weights, tried, found.machines, tasks)

@@ -15,8 +15,8 @@ from clusters.engines.interface import Sample
 from clusters.services.measures import Measured, record_measures, record_mixes
 from clusters.telemetry import record_samples
 from clusters.telemetry.metrics import pool_subject
+from jobs.loading.around import Around
 from jobs.loading.specs import wishes
-from jobs.loading.state import Around
 from jobs.models import Attempt
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.machines import TaskAsk
@@ -65,12 +65,12 @@ def _idle_document(idle: Idle) -> dict[str, Any]:
         "cpu_millis": idle.cpu_millis,
         "models": {
             model: {
-                "gpus": one.gpus,
-                "largest_task": one.largest_task,
-                "largest_job": one.largest_job,
-                "machines": {str(gpus): count for gpus, count in one.machines.items()},
+                "gpus": idle_model.gpus,
+                "largest_task": idle_model.largest_task,
+                "largest_job": idle_model.largest_job,
+                "machines": {str(gpus): count for gpus, count in idle_model.machines.items()},
             }
-            for model, one in idle.models.items()
+            for model, idle_model in idle.models.items()
         },
     }
 
@@ -79,8 +79,8 @@ def _samples(idle: Idle) -> Mapping[str, float]:
     if not idle.models:
         return {}
     found = {
-        "gpu_idle": float(sum(one.gpus for one in idle.models.values())),
-        "gpu_largest_task": float(max(one.largest_task for one in idle.models.values())),
-        "gpu_largest_job": float(max(one.largest_job for one in idle.models.values())),
+        "gpu_idle": float(sum(idle_model.gpus for idle_model in idle.models.values())),
+        "gpu_largest_task": float(max(idle_model.largest_task for idle_model in idle.models.values())),
+        "gpu_largest_job": float(max(idle_model.largest_job for idle_model in idle.models.values())),
     }
     return found if idle.fragmentation is None else {**found, "gpu_fragmentation_ratio": idle.fragmentation / 1000}

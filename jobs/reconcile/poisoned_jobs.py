@@ -20,12 +20,13 @@ from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JobState
 from jobs.models import Attempt, Job
 from jobs.services.stop import stop_attempts
 from kernel.limits import NOTE_LENGTH
+from kernel.wait_codes import WaitCode
 from reconciling import bulk, poison
 from reconciling.poison import Struck
 
 LAUNCH, OBSERVE, STOP, FINISH = "jobs.launch", "jobs.observe", "jobs.stop", "jobs.finish"
 BUILD, DESIRED = "jobs.build", "jobs.desired"
-MARK = "set_aside"  # In an attempt's stop verdict, with the error; and the condition that users see.
+MARK = WaitCode.SET_ASIDE  # In an attempt's stop verdict, with the error; and the condition that users see.
 
 
 def is_marked(attempt: Attempt) -> bool:

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from clusters.engines.interface import AttemptObservation, EngineUnreachable, Observations, Stream, TaskName
+from clusters.engines.interface import AttemptObservation, Engine, EngineUnreachable, Observations, Stream, TaskName
 from clusters.engines.interface import TaskState as Seen
-from clusters.services import engine_for, record_contact
+from clusters.services import engine_for, is_current, record_contact, refresh_engines
 from clusters.services.quarantine import is_quarantined
 from jobs.models import Attempt
 from jobs.reconcile import poisoned_jobs
@@ -42,7 +42,7 @@ TAIL_BYTES = 16 * 1024  # Enough for a traceback; what a failure is named by.
 
 
 def lease_name(cluster_id: uuid.UUID) -> str:
-    """The lease of whoever looks at a cluster: two at once would only stand in each other's way."""
+    """The lease of the process that looks at a cluster: two at once would only stand in each other's way."""
     return f"observe.{cluster_id}"
 
 
@@ -51,9 +51,9 @@ def poll(cluster_id: uuid.UUID) -> int:
     live = list(Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).values_list("id", flat=True))
     if not live and not is_quarantined(cluster_id):
         return 0
-    engine = engine_for(cluster_id)
-    began, began_here = database_now(), host_now()
     try:
+        engine = engine_for(cluster_id)
+        began, began_here = database_now(), host_now()
         observations = on_database_clock(engine.observe(None), began, began_here)
     except EngineUnreachable as error:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
@@ -65,8 +65,8 @@ def poll(cluster_id: uuid.UUID) -> int:
     taken_in = set(live) - set(news)
 
     def take_in(part: Sequence[uuid.UUID]) -> None:
-        _record(cluster_id, observations, part if len(part) < len(live) else None)
-        taken_in.update(part)
+        if _record(cluster_id, engine, observations, part if len(part) < len(live) else None):
+            taken_in.update(part)
 
     struck = poison.work_through(poisoned_jobs.OBSERVE, news, take_in, now=now, key=lambda attempt_id: attempt_id)
     poisoned_jobs.mark(poisoned_jobs.OBSERVE, struck, now=now)
@@ -99,11 +99,19 @@ def on_database_clock(observations: Observations, began: datetime, began_here: d
     return replace(observations, read_at=began - age)
 
 
-def _record(cluster_id: uuid.UUID, observations: Observations, only: Collection[uuid.UUID] | None) -> None:
-    """Read the rows anew each time: what a failed try did to them in memory is not in the database."""
+def _record(cluster_id: uuid.UUID, engine: Engine, observations: Observations, only: Collection[uuid.UUID] | None) -> bool:
+    """Read the rows anew each time: what a failed try did to them in memory is not in the database.
+
+    Nothing is gone because an engine does not see it that is not of the cluster as it is now: it was moved, lost or taken back a
+    moment ago, and other processes may have started something where it is now. False: then nothing is written.
+    """
     watched = watch(cluster_id, observations, only=only)
+    if any(item.seen is None for item in watched) and not is_current(cluster_id, engine):
+        refresh_engines()
+        return False
     tails = _tails(cluster_id, [item for item in watched if _has_failure(item) and not poisoned_jobs.is_marked(item.attempt)])
     record_observations(watched, log_tails=tails, now=database_now())
+    return True
 
 
 def _has_failure(item: Watched) -> bool:

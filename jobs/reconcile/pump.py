@@ -52,7 +52,7 @@ _rounds: dict[uuid.UUID, _Round] = {}
 def pump_live(cluster_id: uuid.UUID) -> PumpCounts:
     """One pass: the next window of the live attempts of a cluster. `more` says that the round goes on, or a stream does.
 
-    Of one that was stopped while it was handed over nobody knows yet whether the engine has it: an engine that does not would
+    Of an attempt stopped while it was handed over it is unknown yet whether the engine has it: an engine that does not would
     say that it prints no more, and what it prints once it is there would be lost. Once it is seen it counts as launched.
 
     LogStoreFull where the store has no room; the window is visited again then.

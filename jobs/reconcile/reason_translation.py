@@ -1,35 +1,49 @@
-"""Why a job waits, from the scheduler's numbers to codes and amounts that people are shown (`jobs/lifecycle/reasons.py`).
+"""Why a job waits, from the scheduler's numbers to codes and amounts that people are shown.
 
-Of others' jobs nothing is told but what is free, kept or in use altogether: a reason is read by whoever may see the job.
+Most codes need no more than their record in `jobs/lifecycle/wait_reasons.py`, which says what each amount is; those whose amounts
+are found elsewhere have a function here. A code of the core with neither fails at import.
+
+Of others' jobs nothing is told but what is free, kept or in use altogether: a reason is read by all who may see the job.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jobs.loading.state import Around, Numbers
+from jobs.lifecycle.filter_words import FilterCode
+from jobs.lifecycle.wait_reasons import WAITS
+from jobs.lifecycle.wait_record import Number, WaitSource
+from jobs.loading.around import Around, Numbers
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Sizes
 from jobs.scheduling.core.place.gangs import GangAsk
-from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import WaitReason
+from jobs.scheduling.core.state.work import JobAsk
+from jobs.scheduling.questions.latest import cleared_at
 from kernel.resources import RESOURCE_NAMES, Resources
+from kernel.wait_codes import WaitCode
 
-_SHAPELESS = frozenset(
-    {"claim", "moving", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "tenant_cap", "array_parallelism"}
-)
-_FOR_OTHERS = frozenset({"label", "taint"})  # Filters by which free room is none for this job.
+_FOR_OTHERS = frozenset({FilterCode.LABEL, FilterCode.TAINT})  # Filters by which free room is none for this job.
+
+
+Graces = Callable[[Collection[str]], Mapping[str, int]]
+
+
+def _no_graces(job_ids: Collection[str]) -> Mapping[str, int]:
+    return {}
 
 
 @dataclass(slots=True)
 class ReasonTranslator:
-    """Made anew when machines or limits change; remembers whether gangs could ever fit."""
+    """Made anew when machines or limits change; remembers whether gangs could ever fit. `graces`: how long some that leave may
+    take, in seconds by job; for others the policy's grace counts."""
 
     around: Around
     numbers: Numbers
+    graces: Graces = _no_graces
     sizes: Sizes = field(init=False)
     _queue_names: Mapping[uuid.UUID, str] = field(init=False)
 
@@ -37,19 +51,15 @@ class ReasonTranslator:
         self.sizes = Sizes(self.around.machines, self.around.pools, self.around.rules)
         self._queue_names = self.around.queue_names()
 
-    def tell(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        """An entry of the table of reasons, and its amounts."""
-        if reason.code not in _SHAPELESS:
+    def tell(self, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+        """An entry of the catalogue of wait reasons, and its amounts."""
+        if WAITS[reason.code].may_be_too_large:
             never = self._never(job, reason)
             if never is not None:
                 return never
-        write = getattr(self, f"_{reason.code}", None)
-        if write is None:
-            return reason.code, {}
-        told: Refusal = write(core, job, reason)
-        return told
+        return _TRANSLATORS[reason.code](self, core, job, reason)
 
-    def _never(self, job: Job, reason: Reason) -> Refusal | None:
+    def _never(self, job: JobAsk, reason: WaitReason) -> Refusal | None:
         """Whether it is too large for every pool that it may go to, so that all else is beside the point."""
         found = None
         for pool in job.pools:
@@ -60,87 +70,20 @@ class ReasonTranslator:
                 found = refusal
         return found
 
-    # --- One for each code of the core -------------------------------------------------------------------------------
+    # --- Numbers and names --------------------------------------------------------------------------------------------
 
-    def _ceiling(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        code = "ceiling_too_low" if reason.need > reason.limit else "ceiling"
-        return code, {
-            "queue": self._queue(reason.queue),
-            "pool": self._pool(reason.pool),
-            "resource": self._resource(reason.resource),
-            "need": reason.need,
-            "used": reason.held,
-            "ceiling": reason.limit,
-        }
+    def amounts(self, reason: WaitReason, wanted: Mapping[str, Number]) -> Mapping[str, object]:
+        return {name: _READERS[number](self, reason) for name, number in wanted.items()}
 
-    def _withheld(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "kept_for_others", {
-            "pool": self._pool(reason.pool),
-            "resource": self._resource(reason.resource),
-            "need": reason.need,
-            "free": max(0, reason.limit - reason.held),
-            "kept": reason.kept,
-        }
-
-    def _no_room(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        free = core.machines.free(reason.pool)
-        detail: dict[str, object] = {"pool": self._pool(reason.pool), "need": _least(job.gang).as_dict(), "free": free.as_dict()}
-        if reason.need > 1 and reason.code != "capacity":  # There it is an amount.
-            detail |= {"tasks": reason.need, "fitting": reason.fitting}
-        left_out = {one.code: one.machines for one in reason.filters if one.code in _FOR_OTHERS}
-        if left_out:
-            detail["left_out"] = left_out
-        return "no_room", detail
-
-    _capacity = _no_machine = _no_room
-
-    def _not_together(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "not_together", {"pool": self._pool(reason.pool), "tasks": reason.need, "fitting": reason.fitting}
-
-    def _too_young(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "too_young", {"pool": self._pool(reason.pool), "at": _moment(reason.until)}
-
-    def _brake(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "eviction_brake", {"evictions": reason.held, "limit": reason.limit, "at": _moment(reason.until)}
-
-    def _behind(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "behind", {"queue": self._queue(reason.queue)}
-
-    def _booked(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "booked", {"pool": self._pool(reason.pool), "at": _moment(reason.until)}
-
-    def _reserved(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "reserved", {
-            "pool": self._pool(reason.pool),
-            "resource": self._resource(reason.resource),
-            "need": reason.need,
-            "kept": reason.kept,
-            "from": _moment(reason.since),
-            "until": _moment(reason.until),
-        }
-
-    def _user_cap(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return reason.code, {"what": reason.what, "need": reason.need, "used": reason.held, "limit": reason.limit}
-
-    _tenant_cap = _user_cap
-
-    def _claim(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "making_room", {"jobs": reason.need, **({"moving": reason.held} if reason.held else {})}
-
-    def _moving(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "moving", {"pool": self._pool(reason.pool)}
-
-    # --- Names --------------------------------------------------------------------------------------------------------
-
-    def _queue(self, number: int) -> str:
+    def queue(self, number: int) -> str:
         queue_id = self.numbers.queues[number] if 0 <= number < len(self.numbers.queues) else None
         return self._queue_names.get(queue_id, "") if queue_id is not None else ""
 
-    def _pool(self, number: int) -> str:
+    def pool(self, number: int) -> str:
         return self.around.pools[number].name if 0 <= number < len(self.around.pools) else ""
 
     @staticmethod
-    def _resource(number: int) -> str:
+    def resource(number: int) -> str:
         return RESOURCE_NAMES[number] if 0 <= number < len(RESOURCE_NAMES) else ""
 
 
@@ -153,3 +96,85 @@ def _least(gang: GangAsk) -> Resources:
 
 def _moment(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+Translate = Callable[[ReasonTranslator, Core, JobAsk, WaitReason], Refusal]
+
+_READERS: Mapping[Number, Callable[[ReasonTranslator, WaitReason], object]] = {
+    Number.POOL: lambda translator, reason: translator.pool(reason.pool),
+    Number.QUEUE: lambda translator, reason: translator.queue(reason.queue),
+    Number.RESOURCE: lambda translator, reason: translator.resource(reason.resource),
+    Number.NEED: lambda translator, reason: reason.need,
+    Number.HELD: lambda translator, reason: reason.held,
+    Number.LIMIT: lambda translator, reason: reason.limit,
+    Number.FREE: lambda translator, reason: max(0, reason.limit - reason.held),
+    Number.KEPT: lambda translator, reason: reason.kept,
+    Number.FITTING: lambda translator, reason: reason.fitting,
+    Number.SINCE: lambda translator, reason: _moment(reason.since),
+    Number.UNTIL: lambda translator, reason: _moment(reason.until),
+    Number.WHAT: lambda translator, reason: reason.what,
+}
+
+
+def _ceiling(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+    code = WaitCode.CEILING_TOO_LOW if reason.need > reason.limit else WaitCode.CEILING
+    return code, translator.amounts(reason, WAITS[WaitCode.CEILING].numbers)
+
+
+def _no_room(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+    free = core.machines.free(reason.pool)
+    detail: dict[str, object] = {
+        "pool": translator.pool(reason.pool), "need": _least(job.gang).as_dict(), "free": free.as_dict()
+    }  # fmt: skip
+    if reason.need > 1 and reason.code != WaitCode.CAPACITY:  # There it is an amount.
+        detail |= {"tasks": reason.need, "fitting": reason.fitting}
+    left_out = {refusal.code: refusal.machines for refusal in reason.filters if refusal.code in _FOR_OTHERS}
+    if left_out:
+        detail["left_out"] = left_out
+    if any(refusal.code is FilterCode.GPU_SHARE_GUARD for refusal in reason.filters):
+        detail["shared_devices_max"] = core.machines.rules[reason.pool].shared_devices_max
+    return WaitCode.NO_ROOM, detail
+
+
+def _claim(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+    moving = {"moving": reason.held} if reason.held else {}
+    at = cleared_at(core, job.id, translator.graces(core.transfers[job.id].leaving))
+    return WaitCode.MAKING_ROOM, {"jobs": reason.need, **moving, "at": _moment(at)}
+
+
+def _bare(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+    """Without amounts: who withheld the job has them."""
+    return reason.code, {}
+
+
+_FUNCTIONS: Mapping[WaitCode, Translate] = {
+    WaitCode.CEILING: _ceiling,
+    WaitCode.CAPACITY: _no_room,
+    WaitCode.NO_MACHINE: _no_room,
+    WaitCode.NO_ROOM: _no_room,
+    WaitCode.CLAIM: _claim,
+    WaitCode.NO_POOL: _bare,
+    WaitCode.NOT_BEFORE: _bare,
+}
+
+
+def _by_its_record(code: WaitCode) -> Translate:
+    """All amounts are numbers of the reason, as the record says."""
+    shown = WAITS[code].shown_as or code
+    wanted = WAITS[shown].numbers
+    if wanted.keys() != WAITS[shown].amounts.keys():
+        raise TypeError(
+            f"wait reason {code} needs `numbers` in its record, or a function here: nothing gives the amounts of {shown}"
+        )
+    return lambda translator, core, job, reason: (shown, translator.amounts(reason, wanted))
+
+
+def _translator(code: WaitCode) -> Translate:
+    if code in _FUNCTIONS:
+        return _FUNCTIONS[code]
+    return _by_its_record(code) if WAITS[code].source is WaitSource.CORE else _bare
+
+
+_TRANSLATORS: Mapping[WaitCode, Translate] = {code: _translator(code) for code in WaitCode}
+if _READERS.keys() != set(Number):
+    raise TypeError(f"numbers that nothing reads: {sorted(set(Number) - _READERS.keys())}")

@@ -1,7 +1,7 @@
 """What an engine was seen to do, written down and drawn conclusions from, for a batch of attempts.
 
 Called by polling and by watches alike, as often as anyone likes: only differences are written. The order per attempt is always
-the same - tasks, then the attempt, then the job - so that the sequence of states does not depend on how often somebody looked.
+the same - tasks, then the attempt, then the job - so that the sequence of states does not depend on how often a process looked.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
 from jobs.reconcile.stored_exits import exit_document
 from jobs.reconcile.verdicts import START_TIMEOUT, conclude
 from jobs.reconcile.watched import LIVE, Watched
+from jobs.selectors.ran import last_looks
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.ending import end_attempts
-from jobs.services.looks import last_looks
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
 from kernel.config import current
@@ -61,7 +61,7 @@ def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.U
 
 
 def _note_launches(watched: Sequence[Watched], now: datetime) -> None:
-    """An attempt that is there was launched, even if whoever did it died before saying so, and a stop came between.
+    """An attempt that is there was launched, even if the worker died before saying so, and a stop came between.
 
     From then on it is charged, and what it printed is wanted.
     """
@@ -208,7 +208,7 @@ def _condition(item: Watched, now: datetime) -> str:
 
 
 def _record_starts(watched: Sequence[Watched], now: datetime) -> None:
-    """STARTING -> RUNNING once every task has started; the job follows, and whoever waited for its start."""
+    """STARTING -> RUNNING once every task has started; the job follows, and jobs that waited for its start."""
     starting = [item for item in watched if item.attempt.state == AttemptState.STARTING and item.all_started]
     by_id = {item.attempt.id: item for item in starting}
     done = apply(

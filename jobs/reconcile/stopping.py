@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from activity import hints
 from clusters.engines.interface import EngineUnreachable, Gone, Retry, Stop, StopCause
-from clusters.services import engine_for
+from clusters.services import engine_for, is_current
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job
@@ -106,11 +106,12 @@ def _record_never_started(cluster_id: uuid.UUID, attempt_ids: list[uuid.UUID]) -
     if not attempt_ids or not unsure.exists():
         return
     try:
-        seen = engine_for(cluster_id).observe(None)
+        engine = engine_for(cluster_id)
+        seen = engine.observe(None)
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
         return
-    if seen.complete:
+    if seen.complete and is_current(cluster_id, engine):
         present = {item.attempt_id for item in seen.items}
         conclude_gone([attempt_id for attempt_id in attempt_ids if attempt_id not in present], now=database_now())
 
@@ -124,16 +125,16 @@ def enforce_desired(*, limit: int = 1_000) -> int:
         desired="stop",
         state__in=[state for state in JOB_LIFECYCLE.live_states if state != JobState.STOPPING],
     ).exclude(id__in=poison.resting(poisoned_jobs.DESIRED, now))
-    rows = list(due.order_by("id").values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit])
+    rows = list(due.order_by("id").values_list("id", "state", "attempt_id", "stop_grace_seconds", "started_at")[:limit])
     poison.work_through(poisoned_jobs.DESIRED, rows, _enforce, now=now, key=lambda row: row[0])
     return len(rows)
 
 
-def _enforce(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID | None, float | None]]) -> None:
+def _enforce(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID | None, float | None, datetime | None]]) -> None:
     with transaction.atomic():
-        queued = [job_id for job_id, state, _, _ in rows if state == JobState.QUEUED]
+        queued = [(job_id, started_at) for job_id, state, _, _, started_at in rows if state == JobState.QUEUED]
         stop_queued(queued, actor="system:stop", detail={}, now=database_now())
-        for job_id, state, attempt_id, grace_seconds in rows:
+        for job_id, state, attempt_id, grace_seconds, _ in rows:
             if state == JobState.QUEUED or attempt_id is None:
                 continue
             stop_attempts(

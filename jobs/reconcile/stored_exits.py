@@ -8,12 +8,17 @@ from typing import Any
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation
 
+UNSEEN = "lost"  # The reason of an end that no engine has told of.
+
 
 def exit_document(seen: TaskObservation) -> dict[str, Any]:
-    """A task's end as it is stored; `lost` says that nobody knows it."""
+    """A task's end as it is stored."""
     if seen.exit is None:
-        return {"code": None, "signal": None, "reason": "lost", "stop_cause": None, "evidence": ""}
-    return {**asdict(seen.exit), "reason": str(seen.exit.reason), "evidence": storable(seen.exit.evidence)}
+        return {"code": None, "signal": None, "reason": UNSEEN, "stop_cause": None, "evidence": ""}
+    document = {**asdict(seen.exit), "reason": str(seen.exit.reason), "evidence": storable(seen.exit.evidence)}
+    if not seen.exit.given_up:
+        del document["given_up"]
+    return document
 
 
 def storable(text: str) -> str:
@@ -23,7 +28,7 @@ def storable(text: str) -> str:
 
 def exit_value(document: Mapping[str, Any] | None) -> TaskExit | None:
     """The stored form as a value; None when the engine never knew."""
-    if not document or document.get("reason") == "lost":
+    if not document or document.get("reason") == UNSEEN:
         return None
     cause = document.get("stop_cause")
     return TaskExit(
@@ -32,4 +37,5 @@ def exit_value(document: Mapping[str, Any] | None) -> TaskExit | None:
         reason=ExitReason(document.get("reason") or "none"),
         stop_cause=StopCause(cause) if cause else None,
         evidence=document.get("evidence") or "",
+        given_up=document.get("given_up") or "",
     )

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
+from clusters.engines.lost import LOST
+from clusters.selectors import lost_clusters
 from clusters.services.quarantine import current_holds
 from jobs.lifecycle.completion import Decision
-from jobs.lifecycle.exits import EndedTask, ExitVerdict, Reaction, Stage, classify
+from jobs.lifecycle.exit_classes import Reaction, Stage
+from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.loading.specs import load_spec
@@ -20,6 +23,7 @@ from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
 from kernel.config import current
+from kernel.wait_codes import WaitCode
 
 START_TIMEOUT = "start_timeout"  # In an attempt's stop verdict, with the last answer of the engine; and the class of its end.
 
@@ -40,16 +44,24 @@ def conclude(
     """What becomes of attempts whose tasks have all ended. One query for the history of all their jobs.
 
     One that vanished while a newer attempt of its job is in quarantine had ended before that one began: its job waits for it.
+    One that vanished with its cluster ends so, unless it was being stopped.
     """
     past = _history([item.job.id for item in items])
-    newer = current_holds().jobs if any(item.seen is None for item in items) else {}
+    vanished = [item.attempt for item in items if item.seen is None]
+    newer = current_holds().jobs if vanished else {}
+    lost = lost_clusters({attempt.cluster_id for attempt in vanished}) if vanished else set()
     return [
         _superseded(item.attempt, item.job, now)
         if item.seen is None and item.job.id in newer and item.job.desired == "run"
         else _ending(
             item.attempt,
             item.job,
-            _verdict(item, decisions.get(item.attempt.id), log_tails.get(item.attempt.id, "")),
+            _verdict(
+                item,
+                decisions.get(item.attempt.id),
+                log_tails.get(item.attempt.id, ""),
+                is_lost=item.seen is None and item.attempt.cluster_id in lost,
+            ),
             past[item.job.id],
             now,
         )
@@ -80,7 +92,7 @@ def _superseded(attempt: Attempt, job: Job, now: datetime) -> Ending:
         job_target=JobState.QUEUED,
         outcome=verdict.outcome,
         exit=verdict.as_dict(),
-        reason="retrying",
+        reason=WaitCode.RETRYING,
         detail={"class": verdict.code, "attempt": attempt.number, "seconds": 0},
     )
 
@@ -94,14 +106,14 @@ def _history(job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[PastAttempt]]
     return past
 
 
-def _verdict(item: Watched, decision: Decision | None, log_tail: str) -> ExitVerdict:
+def _verdict(item: Watched, decision: Decision | None, log_tail: str, *, is_lost: bool = False) -> ExitVerdict:
     """Name the end. What the completion policy decided before it stopped the rest stands, whatever the rest did then.
 
-    Of an attempt that was set aside nobody can read the policy: it succeeded only if all of its tasks did.
+    Of an attempt that was set aside the policy cannot be read: it succeeded only if all of its tasks did.
     """
     ended = [
         EndedTask(TaskName(task.role, task.index), exit_value(task.exit) or TaskExit(None), log_tail)
-        for task in sorted(item.tasks.values(), key=lambda one: (one.ended_at is None, one.ended_at, one.role, one.index))
+        for task in sorted(item.tasks.values(), key=lambda task: (task.ended_at is None, task.ended_at, task.role, task.index))
     ]
     if decision is None:
         if ended and all(task.exit.code == 0 and task.exit.reason is ExitReason.NONE for task in ended):
@@ -116,6 +128,8 @@ def _verdict(item: Watched, decision: Decision | None, log_tail: str) -> ExitVer
         return classify([EndedTask(ended[0].name, TaskExit(0))])
     if succeeded and all(task.exit.code == 0 and task.exit.reason is not ExitReason.STOPPED for task in ended):
         return classify(ended)  # It had done its work before the stop reached it. Leaving politely after it is not that.
+    if is_lost and cause is None:
+        return classify(engine_code="cluster_lost", engine_detail=LOST)
     return classify(ended, stop_cause=cause)
 
 
@@ -126,7 +140,7 @@ def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[Pas
     if verdict.code == "stopped_by_user":
         detail |= {key: job.reason_detail[key] for key in ("by", "note") if key in job.reason_detail}
     if target == JobState.QUEUED:
-        reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
+        reason, detail = WaitCode.RETRYING, {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
         if job.reason_code == "draining":
             detail["emptied"] = job.reason_detail.get("node")
     return Ending(

@@ -15,8 +15,8 @@ from jobs.models import Job
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.selectors.places import turns_of
 from kernel.resources import RESOURCE_NAMES
-from tenants.quota.limits import Limit
-from tenants.quota.tree import QueueFacts
+from tenants.capacity.quota.limits import Limit
+from tenants.capacity.quota.tree import QueueFacts
 
 RUNNING = ("admitted", "starting", "running", "stopping")
 RUNNING_MAX = 10_000  # Of the first so many it is told who borrows; a queue with more is not read at a glance.
@@ -70,7 +70,7 @@ def _in_order(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 def _borrowed(live: Sequence[tuple[Any, ...]], queues: Sequence[QueueFacts]) -> frozenset[uuid.UUID]:
     """Jobs that run on more than their queue, or one above it on the board, was promised: counted in the order of their starts,
-    whoever came when the promise was used up. A queue that was promised nothing borrows nothing that anybody could ask back."""
+    those that came when the promise was used up. A queue that was promised nothing borrows nothing that could be asked back."""
     above = {queue.id: queue.parent_id for queue in queues}
     promised = {
         (queue.id, pool_id, name): amount

@@ -12,12 +12,11 @@ from django.db.models.functions import Least
 
 from jobs.lifecycle.states import AttemptState
 from jobs.models import Attempt, Task
-from jobs.services.ending import ran_between
-from jobs.services.looks import last_looks
+from jobs.selectors.ran import last_looks, ran_between
 from kernel.resources import Resources
-from tenants.ledger.fairness import Holding
-from tenants.quota.accounting import mark
-from tenants.services.ledger import Charge
+from tenants.billing.ledger.fairness import Holding
+from tenants.billing.services.ledger import Charge
+from tenants.capacity.quota.accounting import mark
 
 ROWS_AT_ONCE = 2_000
 
@@ -47,7 +46,7 @@ def known_until(now: datetime) -> datetime:
     return min((looks.get(cluster_id, now) for cluster_id in clusters), default=now)
 
 
-FOREVER = 2**40  # Seconds: as long as it runs, nobody knows until when.
+FOREVER = 2**40  # Seconds: as long as it runs, its end is unknown.
 
 
 def live_holdings() -> dict[uuid.UUID, Holding]:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Sum
 from jobs.lifecycle.states import JobState
 from jobs.models import JobCount
 from kernel.actor import Actor
-from tenants.access import tenants_with
+from tenants.identity.access import tenants_with
 
 _LIVE = ("queued", "admitted", "starting", "running", "stopping")
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from jobs.lifecycle.unmet import filter_text
+from jobs.lifecycle.filter_words import filter_text
+from jobs.lifecycle.unmet import condition_text
 from jobs.models import DecisionRecord, Job
 from kernel.actor import Actor
-from tenants.access import role_allows
-from tenants.capacity import limits_tree
+from kernel.clock import utc_text
+from kernel.wait_codes import present_code
+from tenants.capacity.reads import limits_tree
+from tenants.identity.access import role_allows
 from webapi.access import visible
-from webapi.fields import utc_text
 
 Shown = dict[str, Any]
 
@@ -34,7 +37,7 @@ def decisions_json(rows: Sequence[DecisionRecord], actor: Actor, language: str =
 
 
 def _jobs_in(payload: Mapping[str, Any]) -> Iterable[str]:
-    yield from (str(one["job"]) for one in payload.get("victims", ()) if one.get("job"))
+    yield from (str(victim["job"]) for victim in payload.get("victims", ()) if victim.get("job"))
     if payload.get("claimant"):
         yield str(payload["claimant"])
 
@@ -60,20 +63,34 @@ def _detail(payload: Mapping[str, Any], jobs: Mapping[str, str], queues: Mapping
     if "claimant" in found:
         found["claimant"] = _job(found["claimant"], jobs)
     if "victims" in found:
-        found["victims"] = [{**one, "job": _job(one.get("job"), jobs)} for one in found["victims"]]
+        found["victims"] = [{**victim, "job": _job(victim.get("job"), jobs)} for victim in found["victims"]]
     if "queue" in found:
         found["queue"] = _queue(found["queue"], queues)
     if "roles" in found:
-        found["roles"] = [{**one, "filters": _filters(one.get("filters", ()), language)} for one in found["roles"]]
+        found["roles"] = [{**role, "filters": _filters(role.get("filters", ()), language)} for role in found["roles"]]
     for key in ("reason", "waited_for"):
         if key in found:
-            reason = dict(found[key])
+            reason = {**found[key], "code": present_code(found[key]["code"])}
             if "queue" in reason:
                 reason["queue"] = _queue(reason["queue"], queues)
+            reason["text"] = _reason_text(reason, language)
             if "filters" in reason:
                 reason["filters"] = _filters(reason["filters"], language)
             found[key] = reason
     return found
+
+
+def _reason_text(reason: Mapping[str, Any], language: str) -> str:
+    """The words of a stored reason whose queue is already shown as its reader may see it."""
+    queue = (reason.get("queue") or {}).get("name")
+    return condition_text(
+        {**reason, "queue": queue, "since": _moment(reason, "since"), "until": _moment(reason, "until")}, language
+    )
+
+
+def _moment(reason: Mapping[str, Any], key: str) -> str | None:
+    found = reason.get(key)
+    return utc_text(datetime.fromtimestamp(found, UTC)) if isinstance(found, int) else None
 
 
 def _job(job_id: object, jobs: Mapping[str, str]) -> Shown | None:
@@ -87,4 +104,4 @@ def _queue(queue_id: object, queues: Mapping[str, str]) -> Shown | None:
 
 
 def _filters(filters: Iterable[Mapping[str, Any]], language: str) -> list[Shown]:
-    return [{**one, "text": filter_text(str(one.get("code", "")), language)} for one in filters]
+    return [{**row, "text": filter_text(str(row.get("code", "")), language)} for row in filters]

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Q
 
-from jobs.models import Job, StartPromise
-from webapi.fields import utc_text
+from jobs.models import Job, StartPrediction
+from kernel.clock import utc_text
+from kernel.wait_codes import present_code
 
 OVERDUE = "overdue"
 """Why no start is expected: it was expected by a time that has passed."""
@@ -52,7 +53,7 @@ class ExpectedStart(NamedTuple):
 def expected_starts_of(jobs: Sequence[Job], now: datetime) -> dict[uuid.UUID, ExpectedStart]:
     """By job that waits. Of one that has only just begun to wait, first or again, by when it will be known; one that is withheld
     by itself, or was not looked ahead by then, is missing. One query."""
-    rows = StartPromise.objects.filter(job_id__in=[job.id for job in jobs])
+    rows = StartPrediction.objects.filter(job_id__in=[job.id for job in jobs])
     rows = rows.filter(Q(started_at__isnull=True) | Q(looked_at__gte=F("job__queued_at")))
     found = {row.job_id: _told(row, now) for row in rows}
     for job in jobs:
@@ -67,7 +68,7 @@ def _is_looked_ahead(job: Job) -> bool:
     return is_waiting and not job.hold and not job.open_dependencies
 
 
-def _told(row: StartPromise, now: datetime) -> ExpectedStart:
+def _told(row: StartPrediction, now: datetime) -> ExpectedStart:
     is_new = row.looked_at is not None
     p50, p90 = (row.now_p50_at, row.now_p90_at) if is_new else (row.p50_at, row.p90_at)
     said_at = row.looked_at or row.made_at
@@ -78,4 +79,4 @@ def _told(row: StartPromise, now: datetime) -> ExpectedStart:
     if p50 is not None and p50 <= now:
         p50 = None  # It has not started by then: only the later time is left to be told.
     error = row.now_error_permille if p50 is not None else None
-    return ExpectedStart(p50, p90, said_at, row.now_reason, error_permille=error)
+    return ExpectedStart(p50, p90, said_at, present_code(row.now_reason), error_permille=error)

@@ -12,6 +12,7 @@ from jobs.models import Job
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput, NotFound
 from kernel.limits import NAME_LENGTH
+from kernel.words import Text
 from webapi.access import require, visible
 
 PREFIX_LENGTH_MIN = 8
@@ -25,7 +26,10 @@ def fetch_job(actor: Actor, text: str, verb: str, *, tenant_id: uuid.UUID | None
         rows = rows.filter(tenant_id=tenant_id)
     found = _by_id(rows, text) or _by_prefix(rows, text) or _by_name(rows, text)
     if found is None:
-        raise NotFound(f"There is no job {text[:80]!r}.", hint="`berth ps -a` lists ids and names.")
+        raise NotFound(
+            Text(f"There is no job {text[:80]!r}.", f"没有作业 {text[:80]!r}。"),
+            hint=Text("`berth ps -a` lists ids and names.", "`berth ps -a` 列出 ID 与名称。"),
+        )
     require(actor, found, verb)
     return found
 
@@ -71,6 +75,8 @@ def _by_prefix(rows: QuerySet[Job], text: str) -> Job | None:
     low, high = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
     found = list(rows.filter(Q(id__gte=low) & Q(id__lte=high)).order_by("id")[:2])
     if len(found) > 1:
-        message = f"Several jobs begin with {text}."
-        raise InvalidInput(message, hint="Give more digits.", fields=[FieldError("/job", "ambiguous", message)])
+        message = Text(f"Several jobs begin with {text}.", f"有多个作业以 {text} 开头。")
+        raise InvalidInput(
+            message, hint=Text("Give more digits.", "请给出更多位。"), fields=[FieldError("/job", "ambiguous", message)]
+        )
     return found[0] if found else None

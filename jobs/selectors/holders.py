@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clusters.selectors import pools_named
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.models import Job
 from kernel.actor import Actor
 from kernel.resources import Resources
+from kernel.wait_codes import stored_names
 from tenants.selectors import held_of_pools, readable_queue_names
 
-WANT_ROOM = frozenset({"no_room", "not_together", "kept_for_others", "booked", "reserved"})
+WANT_ROOM = stored_names(record.code for record in WAITS.values() if record.is_for_room)
 """Reasons of a wait for what others hold in the pool that the reason names."""
 SHOWN_MAX = 5
 NAMED_MAX = 200  # Of a pool: the queues that hold the most of it.
@@ -38,7 +40,9 @@ def room_holders(jobs: Sequence[Job], actor: Actor) -> Mapping[uuid.UUID, tuple[
     for (pool_id, queue_id), amount in held_of_pools(names).items():
         held[names[pool_id]][queue_id] += amount
     looked_up = {
-        queue_id for queues in held.values() for queue_id in sorted(queues, key=lambda one: _weight(queues[one]))[:NAMED_MAX]
+        queue_id
+        for queues in held.values()
+        for queue_id in sorted(queues, key=lambda queue_id: _weight(queues[queue_id]))[:NAMED_MAX]
     }
     known = readable_queue_names(actor, looked_up)
     found = {pool: _largest(queues, known) for pool, queues in held.items()}
@@ -54,7 +58,9 @@ def _largest(queues: Mapping[uuid.UUID, Resources], known: Mapping[uuid.UUID, st
     others = sum((held for queue_id, held in queues.items() if queue_id not in known), start=Resources())
     if others != Resources():
         shown.append(RoomHolder(None, "", others))
-    most = sorted((one for one in shown if one.held != Resources()), key=lambda one: (_weight(one.held), one.queue_name))
+    most = sorted(
+        (holder for holder in shown if holder.held != Resources()), key=lambda holder: (_weight(holder.held), holder.queue_name)
+    )
     return tuple(most[:SHOWN_MAX])
 
 

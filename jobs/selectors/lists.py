@@ -13,7 +13,7 @@ from jobs.models import Job
 from jobs.selectors.places import AGING_SECONDS, stands_at, turn_sql
 from reconciling.bulk import statement_cursor
 
-PLACES_MAX = 500  # Counting costs by the row; nobody plans by whether a job is the 3,000th or the 4,000th.
+PLACES_MAX = 500  # Counting costs by the row; no user plans by whether a job is the 3,000th or the 4,000th.
 
 
 def place_in_queue(job: Job) -> int | None:

@@ -18,12 +18,12 @@ from jobs.models import Job
 from jobs.scheduling.core.state.ordering import BEHIND_MAX, behind
 from jobs.scheduling.core.state.policy import Policy
 from kernel.config import current
-from tenants.quota.accounting import mark
+from tenants.capacity.quota.accounting import mark
 
 AGING_SECONDS = Policy().aging_seconds
 
 
-class Expected(Protocol):
+class RuntimeColumns(Protocol):
     """The columns of a job that say how long it is thought to run."""
 
     @property
@@ -32,7 +32,7 @@ class Expected(Protocol):
     def cautious_seconds(self) -> int | None: ...
 
 
-class Placed(Expected, Protocol):
+class StandingColumns(RuntimeColumns, Protocol):
     """The columns of a job that say where it stands."""
 
     @property
@@ -43,24 +43,24 @@ class Placed(Expected, Protocol):
     def placed_at(self) -> datetime | None: ...
 
 
-def expected_seconds(row: Expected) -> int | None:
+def expected_seconds(row: RuntimeColumns) -> int | None:
     """How long a job will typically run: by its kind, else by its queue."""
     return row.cautious_seconds if row.predicted_seconds is None else row.predicted_seconds
 
 
-def stands_at(row: Placed) -> int:
+def stands_at(row: StandingColumns) -> int:
     """Where a job stands among those of its priority, in seconds since 1970."""
     if row.placed_at is not None:
         return mark(row.placed_at)
     return mark(row.submitted_at) + _behind(row)
 
 
-def moved_by(row: Placed) -> int:
+def moved_by(row: StandingColumns) -> int:
     """By how much a job was moved, in seconds later than it would stand by itself; 0 for one that was not."""
     return 0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at) - _behind(row)
 
 
-def _behind(row: Placed) -> int:
+def _behind(row: StandingColumns) -> int:
     config, typical = current(), expected_seconds(row)
     known = [seconds for seconds in (typical, row.max_runtime_seconds) if seconds is not None]
     assumed = round(config.scheduler_assumed_runtime_seconds)

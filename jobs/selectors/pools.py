@@ -76,13 +76,13 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
         for node in nodes
         if node.pool_id in number
     ]
-    return tuple(sorted(machines, key=lambda one: (one.pool, one.name)))
+    return tuple(sorted(machines, key=lambda machine: (machine.pool, machine.name)))
 
 
 def rules_of(pools: tuple[PoolFacts, ...], machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
     """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together, by the
     second term that was found best for them."""
-    with_gpus = {one.pool for one in machines if one.gpus}
+    with_gpus = {machine.pool for machine in machines if machine.gpus}
     found = {}
     for number, pool in enumerate(pools):
         said = {"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}

@@ -1,4 +1,4 @@
-"""Who sees which templates, and finding them: tenants their own, everybody the public ones."""
+"""Who sees which templates, and finding them: tenants their own, all users the public ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django.db.models import Q, QuerySet
 
 from jobs.models import Template
 from kernel.actor import Actor
-from tenants.access import role_allows, tenants_with
+from tenants.identity.access import role_allows, tenants_with
 
 SEPARATOR = "\n"  # Neither in a name, nor in a title or tag.
 
 
 def sees_template(actor: Actor) -> Q | None:
-    """A tenant's own, and the public ones for whoever belongs to any tenant."""
+    """A tenant's own, and the public ones for members of any tenant."""
     tenant_ids = tenants_with(actor, "template.read")
     if tenant_ids is None:
         return Q()

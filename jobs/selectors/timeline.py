@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from jobs.lifecycle.states import JOB_LIFECYCLE
 from jobs.models import Job
@@ -12,10 +14,12 @@ from reconciling.models import Transition
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """`name` is the state that the job was in. `ended_at` None: it is in it now. `cause` says why it came there."""
+    """`name` is the state that the job was in. `ended_at` None: it is in it now. `cause` says why it came there, with
+    the amounts in `detail`."""
 
     name: str
     cause: str
+    detail: Mapping[str, Any]
     attempt: int | None
     began_at: datetime
     ended_at: datetime | None
@@ -37,5 +41,5 @@ def timeline(job: Job, *, now: datetime) -> list[Phase]:
             break
         ended_at = moves[position + 1][3] if position + 1 < len(moves) else None
         seconds = ((ended_at or now) - began_at).total_seconds()
-        phases.append(Phase(state, reason, attempt, began_at, ended_at, seconds))
+        phases.append(Phase(state, reason, detail, attempt, began_at, ended_at, seconds))
     return phases

@@ -18,6 +18,7 @@ from activity import hints
 from clusters.selectors import PoolFacts, list_clusters, pools_and_nodes
 from clusters.services import quarantine
 from clusters.services.quarantine import QuarantinedRow
+from jobs.lifecycle.phrases import state_zh
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.loading.specs import load_spec
 from jobs.models import Attempt, Job, Task
@@ -28,8 +29,9 @@ from kernel.actor import Actor
 from kernel.errors import BerthError, Conflict
 from kernel.ids import new_id
 from kernel.resources import Resources
+from kernel.words import Text
 from reconciling import bulk
-from tenants.services.reservations import ReserveRequest, reserve
+from tenants.capacity.services.reservations import ReserveRequest, reserve
 
 
 class NotAdoptable(BerthError):
@@ -37,7 +39,7 @@ class NotAdoptable(BerthError):
 
     code = "not_adoptable"
     status = 409
-    title = "The attempt cannot be given to its job"
+    title = Text("The attempt cannot be given to its job", "该尝试无法归还其作业")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +52,34 @@ class _Place:
     whole: Resources
 
 
-def why_not(job: Job | None, number: int | None, job_id: uuid.UUID | None) -> str:
-    """Why an attempt of this number cannot become one of the job, in words; empty when it can."""
+def why_not(job: Job | None, number: int | None, job_id: uuid.UUID | None) -> Text[str] | None:
+    """Why an attempt of this number cannot become one of the job, in words; None when it can."""
     if job_id is None or number is None:
-        return "The cluster's object does not say which job it belongs to: it was started by an older release."
+        return Text(
+            "The cluster's object does not say which job it belongs to: it was started by an older release.",
+            "集群中的对象没有说明所属的作业：它由旧版本启动。",
+        )
     if job is None:
-        return f"The restored database has no job {job_id}: it was submitted after the backup was taken."
+        return Text(
+            f"The restored database has no job {job_id}: it was submitted after the backup was taken.",
+            f"恢复的数据库中没有作业 {job_id}：它在备份之后提交。",
+        )
     if job.attempt_count >= number:
-        return f"Job {job.name} has had an attempt {number} already, as the restored database tells it."
+        return Text(
+            f"Job {job.name} has had an attempt {number} already, as the restored database tells it.",
+            f"按恢复的数据库，作业 {job.name} 已有第 {number} 次尝试。",
+        )
     if job.state != JobState.QUEUED:
-        return f"Job {job.name} is {job.state}; it waits for no attempt."
+        return Text(
+            f"Job {job.name} is {job.state}; it waits for no attempt.",
+            f"作业 {job.name} 的状态为{state_zh(job.state)}，不在等待任何尝试。",
+        )
     if job.attempt_count != number - 1:
-        return f"Job {job.name} waits for attempt {job.attempt_count + 1}, this is attempt {number}."
-    return ""
+        return Text(
+            f"Job {job.name} waits for attempt {job.attempt_count + 1}, this is attempt {number}.",
+            f"作业 {job.name} 等待第 {job.attempt_count + 1} 次尝试，而这是第 {number} 次。",
+        )
+    return None
 
 
 def list_fitting() -> list[uuid.UUID]:
@@ -72,8 +89,8 @@ def list_fitting() -> list[uuid.UUID]:
     return [row.attempt_id for row in rows if not problems[row.attempt_id]]
 
 
-def problems_of(rows: Sequence[QuarantinedRow]) -> dict[uuid.UUID, str]:
-    """By attempt: why no job waits for it, empty where one does. One query."""
+def problems_of(rows: Sequence[QuarantinedRow]) -> dict[uuid.UUID, Text[str] | None]:
+    """By attempt: why no job waits for it, None where one does. One query."""
     jobs = Job.objects.in_bulk([row.job_id for row in rows if row.job_id is not None])
     return {
         row.attempt_id: why_not(jobs.get(row.job_id) if row.job_id is not None else None, row.number, row.job_id) for row in rows
@@ -88,11 +105,19 @@ def adopt(*, actor: Actor, attempt_id: uuid.UUID, now: datetime) -> uuid.UUID:
     with transaction.atomic():
         row = quarantine.open_row(attempt_id)
         if row.stop_asked_at is not None:
-            raise Conflict(f"Attempt {attempt_id} is being stopped.", hint="It leaves quarantine when the cluster confirms it.")
+            raise Conflict(
+                Text(f"Attempt {attempt_id} is being stopped.", f"尝试 {attempt_id} 正在停止。"),
+                hint=Text("It leaves quarantine when the cluster confirms it.", "集群确认后，它会离开隔离区。"),
+            )
         job = Job.objects.select_for_update(of=("self",)).filter(id=row.job_id).first() if row.job_id is not None else None
         problem = why_not(job, row.number, row.job_id)
         if problem:
-            raise NotAdoptable(problem, hint="Let it end, or stop it: then its job is free to start again.")
+            raise NotAdoptable(
+                problem,
+                hint=Text(
+                    "Let it end, or stop it: then its job is free to start again.", "请等它结束，或停止它：之后其作业可重新启动。"
+                ),
+            )
         assert job is not None
         assert row.number is not None
         place = _place(job, row.cluster_id, row.tasks)
@@ -116,14 +141,18 @@ def _place(job: Job, cluster_id: uuid.UUID, tasks: Sequence[Mapping[str, Any]]) 
     if nodes.keys() != each.keys() or any(
         not role.replicas.min <= counts[name] <= role.replicas.max for name, role in roles.items()
     ):
-        raise NotAdoptable(f"The tasks of the attempt are not those of job {job.name}.", hint="Let it end, or stop it.")
+        raise NotAdoptable(
+            Text(f"The tasks of the attempt are not those of job {job.name}.", f"该尝试的任务与作业 {job.name} 的不符。"),
+            hint=Text("Let it end, or stop it.", "请等它结束，或停止它。"),
+        )
     pools, known = pools_and_nodes()
     of_node = {(node.cluster_id, node.name): node.pool_id for node in known}
     found = {of_node.get((cluster_id, name)) for name in nodes.values()}
     pool = next((pool for pool in pools if found == {pool.id}), None)
     if pool is None:
         raise NotAdoptable(
-            "The nodes of the attempt are in no pool, or in several.", hint="Wait until the cluster has told of its nodes."
+            Text("The nodes of the attempt are in no pool, or in several.", "该尝试的节点不属于任何资源池，或属于多个资源池。"),
+            hint=Text("Wait until the cluster has told of its nodes.", "请等待集群报告其节点。"),
         )
     whole = Resources()
     for amount in each.values():
@@ -138,8 +167,14 @@ def _reserve(job: Job, attempt_id: uuid.UUID, place: _Place, now: datetime) -> N
     )  # fmt: skip
     if attempt_id not in reserve([request], now=now):
         raise NotAdoptable(
-            f"The queue of job {job.name} has no room for it in pool {place.pool.name}.",
-            hint="Raise the queue's ceiling, or wait until something of it has ended; then adopt it again.",
+            Text(
+                f"The queue of job {job.name} has no room for it in pool {place.pool.name}.",
+                f"作业 {job.name} 的队列在资源池 {place.pool.name} 中没有足够的额度。",
+            ),
+            hint=Text(
+                "Raise the queue's ceiling, or wait until something of it has ended; then adopt it again.",
+                "请提高队列的上限，或等待其中一些结束；然后重新接管。",
+            ),
         )
 
 
@@ -156,7 +191,10 @@ def _admit(job: Job, attempt_id: uuid.UUID, number: int, *, actor: Actor, now: d
         guard={"desired": "run"},
     )  # fmt: skip
     if not apply(JOB, [change], actor=actor.name, at=now):
-        raise Conflict(f"Job {job.name} was changed just now.", hint="Look at it again.")
+        raise Conflict(
+            Text(f"Job {job.name} was changed just now.", f"作业 {job.name} 刚刚被修改。"),
+            hint=Text("Look at it again.", "请重新查看。"),
+        )
 
 
 def _insert(job: Job, attempt_id: uuid.UUID, number: int, cluster_id: uuid.UUID, place: _Place, now: datetime) -> None:

@@ -13,6 +13,7 @@ from jobs.lifecycle.completion import derive_array_state
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Job
 from jobs.services.transition import JOB, Change, apply
+from kernel.wait_codes import WaitCode
 
 
 def derive_parents(child_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUID]:
@@ -40,7 +41,7 @@ def derive_parents(child_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uui
                 reason="derived",
                 detail={"children": counts[parent_id]},
                 also={
-                    "reason_code": "array",
+                    "reason_code": WaitCode.ARRAY,
                     "reason_detail": counts[parent_id],
                     "started_at": started_at or now,
                     "ended_at": now if JOB_LIFECYCLE.is_terminal(target) else None,

@@ -13,9 +13,11 @@ from jobs.spec.overrides import apply_overrides
 from jobs.spec.parse import parse_spec
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput
-from webapi.facts import Facts, look
+from kernel.facts import Facts
+from kernel.words import Text
+from webapi.facts import look
 
-ERRORS_MAX = 100  # Of one answer: whoever got the format wrong got it wrong everywhere.
+ERRORS_MAX = 100  # Of one answer: a user who got the format wrong got it wrong everywhere.
 
 # What `resolve` looks at; specs that agree in it resolve alike.
 _LOOKED_UP = (
@@ -45,7 +47,13 @@ def prepare_batch(
             if len(errors) >= ERRORS_MAX:
                 break
     if errors:
-        raise InvalidInput(f"The batch has {len(errors)} or more errors; nothing was stored.", fields=errors[:ERRORS_MAX])
+        raise InvalidInput(
+            Text(
+                f"The batch has {len(errors)} or more errors; nothing was stored.",
+                f"该批次至少有 {len(errors)} 处错误；未保存任何内容。",
+            ),
+            fields=errors[:ERRORS_MAX],
+        )
     return submissions
 
 
@@ -57,10 +65,16 @@ def _specs(items: Sequence[Any], base: Any) -> list[JobSpec]:
         try:
             specs.append(parse_spec(item) if parsed is None else apply_overrides(parsed, item))
         except InvalidInput as error:
-            found = error.fields or (FieldError("", error.code, error.detail, error.hint),)
+            found = error.fields or (FieldError("", error.code, error.detail_text, error.hint_text),)
             errors += [replace(field, path=f"/items/{position}{field.path}") for field in found]
             if len(errors) >= ERRORS_MAX:
                 break
     if errors:
-        raise InvalidInput(f"The batch has {len(errors)} or more errors; nothing was stored.", fields=errors[:ERRORS_MAX])
+        raise InvalidInput(
+            Text(
+                f"The batch has {len(errors)} or more errors; nothing was stored.",
+                f"该批次至少有 {len(errors)} 处错误；未保存任何内容。",
+            ),
+            fields=errors[:ERRORS_MAX],
+        )
     return specs

@@ -8,13 +8,13 @@ from typing import Any
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, CheckpointGate, JobState
 from jobs.models import Attempt, Job
 from jobs.spec.model import Checkpoint as CheckpointSpec
+from kernel.clock import utc_text
 from kernel.config import current
 from kernel.resources import RESOURCE_NAMES, Resources
 from storage.selectors import find_checkpoint
 from storage.services.checkpoints import Checkpoint
-from tenants.costs import hourly
-from tenants.ledger_rows import price_book
-from webapi.fields import utc_text
+from tenants.billing.costs import hourly
+from tenants.billing.ledger_rows import price_book
 
 STATES = ("none", "writing", "ready", "checking", "unreadable", "removed")
 

@@ -18,26 +18,30 @@ from clusters.engines.interface import (
     ImageKind,
     ImageRef,
     MountRef,
+    PullAccount,
     TaskName,
     TaskWorkload,
     Workload,
 )
-from images.builder import BuildPlan
+from clusters.registries.rules import Account
+from images.builder import BuildPlan, BuildTask
+from images.errors import RegistryFailure
+from images.pinning import host_of, pin_at_start, pinned_location
 from images.services import build_plan, resolved_images
+from images.services.accounts import accounts_at
 from jobs.frameworks import get_framework
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan
 from jobs.lifecycle.completion import chief_of
-from jobs.loading.specs import load_spec, preload_specs
+from jobs.loading.specs import load_spec, mount_requests, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.services.submit import mount_requests
 from jobs.spec.model import JobSpec
 from kernel.config import current
 from kernel.errors import BerthError
 from storage.services.checkpoints import location_of
 from storage.services.code import resolve_code
 from storage.services.mounts import resolve_mounts
+from tenants.identity.services.secrets import decrypt_secrets
 from tenants.selectors import TenantFacts, queue_names, tenant_facts, user_names
-from tenants.services.secrets import decrypt_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class _Surroundings:
     users: Mapping[uuid.UUID, str]
     queues: Mapping[uuid.UUID, str]
     images: Mapping[uuid.UUID, ImageRef]
+    accounts: Mapping[tuple[uuid.UUID, str], Account]
     nodes: Mapping[uuid.UUID, Mapping[TaskName, str]]
 
 
@@ -65,6 +70,8 @@ def compile_attempts(attempts: Sequence[Attempt]) -> list[Workload | CannotCompi
     for attempt in attempts:
         try:
             compiled.append(_compile(attempt, around))
+        except RegistryFailure as failure:
+            compiled.append(CannotCompile(attempt.id, failure.exit_code, failure.detail))
         except BerthError as error:
             compiled.append(CannotCompile(attempt.id, error.code, error.detail))
     return compiled
@@ -78,15 +85,17 @@ def _look_around(attempts: Sequence[Attempt]) -> _Surroundings:
         "attempt_id", "role", "index", "node_name"
     ):
         nodes.setdefault(attempt_id, {})[TaskName(role, index)] = node
+    images = {
+        image.id: ImageRef(image.kind, image.digest, image.location)
+        for image in resolved_images({job.image_id for job in jobs if job.image_id is not None}).values()
+        if image.id is not None
+    }
     return _Surroundings(
         tenants=tenant_facts({job.tenant_id for job in jobs}),
         users=user_names({job.user_id for job in jobs}),
         queues=queue_names({job.queue_id for job in jobs}),
-        images={
-            image.id: ImageRef(image.kind, image.digest, image.location)
-            for image in resolved_images({job.image_id for job in jobs if job.image_id is not None}).values()
-            if image.id is not None
-        },
+        images=images,
+        accounts=accounts_at((job.tenant_id, host) for job in jobs if (host := _registry_of(job, images))),
         nodes=nodes,
     )
 
@@ -126,7 +135,7 @@ def _checkpoint(job: Job, spec: JobSpec) -> CheckpointRef | None:
     return CheckpointRef(job.id, location, spec.checkpoint.path, spec.checkpoint.per)
 
 
-def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around: _Surroundings) -> Plan:
+def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around: _Surroundings) -> GangPlan:
     job = attempt.job
     counts = Counter(task.role for task in around.nodes.get(attempt.id, ()))  # An elastic role has as many as there was room for.
     return get_framework(spec.framework).compile(
@@ -166,36 +175,60 @@ def _attempt_key(attempt_id: uuid.UUID) -> str:
 
 
 def _tasks(
-    attempt: Attempt, spec: JobSpec, plan: Plan, build: BuildPlan | None, around: _Surroundings
+    attempt: Attempt, spec: JobSpec, plan: GangPlan, build: BuildPlan | None, around: _Surroundings
 ) -> tuple[TaskWorkload, ...]:
     secrets: Mapping[str, str] = {}
     if spec.secrets:
         values = decrypt_secrets(attempt.tenant_id, sorted(set(spec.secrets.values())))
         secrets = {variable: values[name] for variable, name in spec.secrets.items()}
     nodes = around.nodes.get(attempt.id, {})
-    build_env = build.env if build is not None else {}
+    tasks = ((task, BuildTask(task.argv) if build is None else build.task_of(task.name.role)) for task in plan.tasks)
     return tuple(
         TaskWorkload(
             name=task.name,
-            argv=build.argv if build is not None else task.argv,
-            env={**task.env, **build_env},
-            secret_env={**secrets, **task.secret_env},
+            argv=run.argv,
+            env={**task.env, **run.env},
+            secret_env={**secrets, **task.secret_env, **run.secret_env},
             resources=spec.roles[task.name.role].resources.amounts,
             shm_bytes=spec.roles[task.name.role].resources.shm_bytes,
             ports=task.ports,
             node=nodes.get(task.name, ""),
             rdma=spec.roles[task.name.role].resources.rdma,
             cpu_exclusive=spec.roles[task.name.role].resources.cpu_exclusive,
+            builds_image=run.builds_image,
         )
-        for task in plan.tasks
+        for task, run in tasks
     )
 
 
 def _image(job: Job, around: _Surroundings) -> ImageRef:
-    """The image as it is now; a registry reference outside the catalogue stands for itself."""
+    """The image as it is now; a container image as it was when the job was submitted, or is found now for the first time."""
+    if job.image_kind == ImageKind.REGISTRY:
+        return _container_image(job, around)
     if job.image_id is not None and job.image_id in around.images:
         return around.images[job.image_id]
-    return ImageRef(ImageKind(job.image_kind), job.image_digest, job.image_name if job.image_kind == ImageKind.REGISTRY else "")
+    return ImageRef(ImageKind(job.image_kind), job.image_digest)
+
+
+def _container_image(job: Job, around: _Surroundings) -> ImageRef:
+    """All attempts of a job run the same content: what was found first is kept with the job."""
+    location = _location_of(job, around.images)
+    digest, is_confirmed = pin_at_start(tenant_id=job.tenant_id, location=location, digest=job.image_digest)
+    if digest and not job.image_digest:
+        Job.objects.filter(id=job.id, image_digest="").update(image_digest=digest)
+    host = host_of(location)
+    account = around.accounts.get((job.tenant_id, host))
+    pull = None if account is None else PullAccount(host, account.username, account.password)
+    return ImageRef(ImageKind.REGISTRY, digest, pinned_location(location, digest), pull, unchecked=not is_confirmed)
+
+
+def _location_of(job: Job, images: Mapping[uuid.UUID, ImageRef]) -> str:
+    """The reference: the catalogue's under its name, or the one that the job gave."""
+    return images[job.image_id].location if job.image_id is not None and job.image_id in images else job.image_name
+
+
+def _registry_of(job: Job, images: Mapping[uuid.UUID, ImageRef]) -> str:
+    return host_of(_location_of(job, images)) if job.image_kind == ImageKind.REGISTRY else ""
 
 
 def _build_mounts(build: BuildPlan | None) -> tuple[MountRef, ...]:
@@ -204,6 +237,6 @@ def _build_mounts(build: BuildPlan | None) -> tuple[MountRef, ...]:
 
 
 def _code(job: Job, build: BuildPlan | None) -> CodeRef | None:
-    if build is not None:
+    if build is not None and build.code is not None:
         return build.code
     return resolve_code(tenant_id=job.tenant_id, digest=job.code_digest) if job.code_digest else None

@@ -57,18 +57,22 @@ def recount_jobs(now: datetime) -> list[CountDrift]:
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("LOCK TABLE jobs_jobcount IN SHARE UPDATE EXCLUSIVE MODE")  # Nobody who reads or writes waits for it.
+            cursor.execute("LOCK TABLE jobs_jobcount IN SHARE UPDATE EXCLUSIVE MODE")  # No reader or writer waits for it.
         cursor.execute(_RECOUNT)
         drifts = [CountDrift(_id(tenant), _id(queue), state, int(number)) for tenant, queue, state, number in cursor.fetchall()]
         if drifts:
-            changed = {f"{one.tenant_id}/{one.queue_id}/{one.state}": one.number for one in drifts[:DRIFTS_TOLD]}
+            changed = {f"{drift.tenant_id}/{drift.queue_id}/{drift.state}": drift.number for drift in drifts[:DRIFTS_TOLD]}
             record_audit(
                 actor=system_actor("recount"), verb="job_count.repair", tenant_id=None, target_kind="job_count", target_id=None,
                 after=changed, count=len(drifts), at=now,
             )  # fmt: skip
-    for one in drifts[:DRIFTS_TOLD]:
+    for drift in drifts[:DRIFTS_TOLD]:
         log.error(
-            "job_count_drift", tenant_id=str(one.tenant_id), queue_id=str(one.queue_id), state=one.state, missing=one.number
+            "job_count_drift",
+            tenant_id=str(drift.tenant_id),
+            queue_id=str(drift.queue_id),
+            state=drift.state,
+            missing=drift.number,
         )
     return drifts
 
@@ -81,7 +85,7 @@ def _id(value: uuid.UUID | str) -> uuid.UUID:
 def fold_counts(now: datetime) -> int:
     """Replace rows by their sums; returns how many fewer there are. May run twice at once: each takes what it locks.
 
-    Nobody who adds up sees a row and the sum that replaced it, or neither: both change with one commit.
+    No process that adds up sees a row and the sum that replaced it, or neither: both change with one commit.
     """
     before = JobCount.objects.count()
     if before <= FOLD_FROM:

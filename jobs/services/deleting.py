@@ -21,12 +21,12 @@ from jobs.models import Job
 from jobs.services.stop import stop_jobs
 from kernel.actor import Actor
 from kernel.errors import Conflict
-from kernel.words import counted
+from kernel.words import Text, counted
 from storage.services.volumes import count_volumes_of, delete_volumes_of
-from tenants.access import demand
+from tenants.identity.access import demand
+from tenants.identity.services.standing import disable_tenant
 from tenants.selectors import Tenant, people_in, tenants_below
 from tenants.services.deleting import belongings_of, delete_belongings, demand_deletable, demand_name
-from tenants.services.standing import disable_tenant
 
 STOP_BATCH = 1_000
 Plan = dict[str, dict[str, int]]
@@ -83,7 +83,10 @@ def delete_tenant(
         live = _jobs([found.pk], JOB_LIFECYCLE.live_states).count()
         if live:
             words = counted(live, f"job of {found.name} waits or runs", f"jobs of {found.name} wait or run")
-            raise Conflict(f"{words}.", hint="Stop what is left, and delete the tenant when it has ended.")
+            raise Conflict(
+                Text(f"{words}.", f"{found.name} 还有 {live} 个等待或运行中的作业。"),
+                hint=Text("Stop what is left, and delete the tenant when it has ended.", "请停止剩余的部分，结束后再删除租户。"),
+            )
         plan = plan_deletion(actor=actor, tenant=found, now=now)
         hold(plan)
         delete_volumes_of(tenant_id=found.pk, now=now)

@@ -23,8 +23,9 @@ from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.services.stop import stop_attempts
 from kernel.actor import Actor
+from kernel.clock import utc_text
 from kernel.errors import Conflict
-from webapi.fields import utc_text
+from kernel.words import Text
 
 JOBS_MAX = 10_000  # On one machine; more would take seconds in one transaction.
 
@@ -66,7 +67,7 @@ class Drain:
     def as_dict(self) -> dict[str, Any]:
         return {
             "node": {"id": str(self.node.id), "name": self.node.name, "pool": self.node.pool_name},
-            "jobs": [one.as_dict() for one in self.jobs],
+            "jobs": [job.as_dict() for job in self.jobs],
         }
 
 
@@ -85,7 +86,7 @@ def plan_drain(node_id: uuid.UUID) -> Drain:
 def drain_node(
     *, actor: Actor, node_id: uuid.UUID, reason: str = "", confirm: Callable[[Drain], None] | None = None, now: datetime
 ) -> Drain:
-    """Take a machine out of service and have all that runs there make way; who that was. For whoever may edit nodes.
+    """Take a machine out of service and have all that runs there make way; which jobs that were. For actors who may edit nodes.
 
     `confirm` sees who would have to go in the transaction in which they are told, and raises where that is not what was meant.
     """
@@ -96,10 +97,15 @@ def drain_node(
         if confirm is not None:
             confirm(found)
         if len(found.jobs) > JOBS_MAX:
-            raise Conflict(f"More than {JOBS_MAX} jobs run on {found.node.name}.", hint="Stop some of them first.")
-        going = [one for one in found.jobs if not one.is_leaving]
+            raise Conflict(
+                Text(
+                    f"More than {JOBS_MAX} jobs run on {found.node.name}.", f"{found.node.name} 上运行的作业超过 {JOBS_MAX} 个。"
+                ),
+                hint=Text("Stop some of them first.", "请先停止其中一些。"),
+            )
+        going = [job for job in found.jobs if not job.is_leaving]
         stop_attempts(
-            [(one.job_id, one.state, one.attempt_id) for one in going],
+            [(job.job_id, job.state, job.attempt_id) for job in going],
             cause="preempted",
             reason="draining",
             detail={"node": found.node.name},
@@ -114,7 +120,7 @@ def drain_node(
             target_kind="node",
             target_id=node_id,
             target_name=found.node.name,
-            after={"reason": reason, "jobs": [str(one.job_id) for one in going[:100]]},
+            after={"reason": reason, "jobs": [str(job.job_id) for job in going[:100]]},
             count=max(1, len(going)),
             at=now,
         )

@@ -12,6 +12,8 @@ from django.db.models import F
 
 from activity import hints
 from activity.services import record_audit
+from jobs.bounds import TAGS
+from jobs.lifecycle.phrases import state_zh
 from jobs.lifecycle.states import JOB_LIFECYCLE, CheckpointGate, JobState
 from jobs.models import Attempt, Job
 from jobs.services.edit_events import tell_edited
@@ -19,11 +21,11 @@ from jobs.services.priority import granted_priority, too_high
 from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed, QuotaExceeded
-from kernel.limits import TAGS
-from kernel.words import format_duration
+from kernel.wait_codes import WaitCode
+from kernel.words import Text, format_duration
 from storage.services.checkpoints import look_through
-from tenants.access import role_allows
-from tenants.capacity import default_runtime_of, runtime_limit_of
+from tenants.capacity.reads import default_runtime_of, runtime_limit_of
+from tenants.identity.access import role_allows
 from tenants.selectors import resolve_queue
 
 
@@ -36,7 +38,10 @@ def edit_job(*, actor: Actor, job: Job, changes: Mapping[str, Any], expected_ver
         if expected_version is not None:
             rows = rows.filter(version=expected_version)
         if not rows.update(**columns, version=F("version") + 1):
-            raise PreconditionFailed(f"Job {job.name} changed meanwhile.", hint="Read it again, then repeat the change.")
+            raise PreconditionFailed(
+                Text(f"Job {job.name} changed meanwhile.", f"作业 {job.name} 已变化。"),
+                hint=Text("Read it again, then repeat the change.", "请重新读取，再做修改。"),
+            )
         _follow(job, columns, now)
         tell_edited([job.id], reason="edited", now=now, data={"changed": sorted(wanted)})
         record_audit(
@@ -74,7 +79,12 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
             columns["tags"] = _checked_tags(value)
         elif name == "queue":
             if job.state != JobState.QUEUED:
-                raise Conflict(f"Job {job.name} is {job.state}; only a queued job can change its queue.")
+                raise Conflict(
+                    Text(
+                        f"Job {job.name} is {job.state}; only a queued job can change its queue.",
+                        f"作业 {job.name} 的状态为{state_zh(job.state)}；只有排队中的作业可以更换队列。",
+                    )
+                )
             columns["queue_id"] = resolve_queue(actor, job.tenant_id, value).id
         elif name == "max_runtime_seconds":
             columns["max_runtime_seconds"] = _checked_runtime(actor, job, value)
@@ -93,26 +103,35 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
             default = default_runtime_of(columns.get("queue_id", job.queue_id)) if is_endless else None
             columns |= {"predicted_seconds": None, "cautious_seconds": default}
     if job.array_size is not None and set(wanted) - {"tags", "priority", "hold"}:
-        raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
+        raise Conflict(
+            Text("The parent of an array has no limits of its own.", "数组作业的父作业没有自己的限制。"),
+            hint=Text("Change its children.", "请修改其子作业。"),
+        )
     return columns
 
 
 def _checked_tags(tags: list[str]) -> list[str]:
     errors = []
     if len(tags) > TAGS:
-        errors.append(FieldError("/tags", "too_many", f"{len(tags)} tags; at most {TAGS} are allowed."))
+        errors.append(
+            FieldError(
+                "/tags",
+                "too_many",
+                Text(f"{len(tags)} tags; at most {TAGS} are allowed.", f"有 {len(tags)} 个标签；最多 {TAGS} 个。"),
+            )
+        )
     for position, tag in enumerate(tags):
         try:
             parse_tag(tag)
         except BadValue as bad:
             errors.append(FieldError(f"/tags/{position}", bad.code, bad.message, bad.hint))
     if errors:
-        raise InvalidInput("These tags cannot be used.", fields=errors)
+        raise InvalidInput(Text("These tags cannot be used.", "这些标签不可用。"), fields=errors)
     return sorted(set(tags))
 
 
 def _checked_priority(actor: Actor, job: Job, priority: int, now: datetime) -> int:
-    """Nobody raises a job above what they may use themselves; lowering it is for whoever may change it."""
+    """No user raises a job above what they may use themselves; lowering is for all who may change it."""
     if priority > job.priority:
         most = granted_priority(actor, job.tenant_id, now=now)
         if priority > most:
@@ -123,31 +142,48 @@ def _checked_priority(actor: Actor, job: Job, priority: int, now: datetime) -> i
 
 def _checked_runtime(actor: Actor, job: Job, seconds: int | None) -> int | None:
     if JOB_LIFECYCLE.is_terminal(job.state):
-        raise Conflict(f"Job {job.name} has ended.")
+        raise Conflict(Text(f"Job {job.name} has ended.", f"作业 {job.name} 已结束。"))
     shorter = seconds is not None and (job.max_runtime_seconds is None or seconds < job.max_runtime_seconds)
     if not shorter and not role_allows(actor, job.tenant_id, "job.prolong"):
-        raise Forbidden("Only a manager may give a job more time.", hint="Ask a manager of the tenant.")
+        raise Forbidden(
+            Text("Only a manager may give a job more time.", "只有管理员可以延长作业的时间。"),
+            hint=Text("Ask a manager of the tenant.", "请联系租户管理员。"),
+        )
     return seconds
 
 
 def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
-    """Nobody gives a job more time than its queue, or the one that it moves to, allows."""
+    """No user gives a job more time than its queue, or the one that it moves to, allows."""
     limit = runtime_limit_of(columns.get("queue_id", job.queue_id))
     asked = columns.get("max_runtime_seconds", job.max_runtime_seconds)
     if limit is not None and (asked is None or asked > limit):
         asks = "any time" if asked is None else format_duration(asked)
-        message = f"Job {job.name} may run for {asks}; jobs of this queue may run for {format_duration(limit)}."
-        hint = f"Set max_runtime_seconds to {limit} or less, at once with the queue."
+        message = Text(
+            f"Job {job.name} may run for {asks}; jobs of this queue may run for {format_duration(limit)}.",
+            f"作业 {job.name} 可运行 {asks}；此队列的作业最多运行 {format_duration(limit)}。",
+        )
+        hint = Text(
+            f"Set max_runtime_seconds to {limit} or less, at once with the queue.",
+            f"请同时将 max_runtime_seconds 设为 {limit} 或更小。",
+        )
         raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime_seconds", "runtime_too_long", message, hint)])
 
 
 def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:
     if job.state != JobState.QUEUED:
         hint = (
-            "It has ended; `berth rerun` runs it again." if JOB_LIFECYCLE.is_terminal(JobState(job.state)) else "Stop it instead."
+            Text("It has ended; `berth rerun` runs it again.", "作业已结束；`berth rerun` 可重新运行。")
+            if JOB_LIFECYCLE.is_terminal(JobState(job.state))
+            else Text("Stop it instead.", "请改为停止作业。")
         )
-        raise Conflict(f"Job {job.name} is {job.state}; only a queued job can be held or released.", hint=hint)
-    columns: dict[str, Any] = {"hold": hold, "reason_code": "held" if hold else "scheduling", "reason_detail": {}}
+        raise Conflict(
+            Text(
+                f"Job {job.name} is {job.state}; only a queued job can be held or released.",
+                f"作业 {job.name} 的状态为{state_zh(job.state)}；只能挂起或释放排队中的作业。",
+            ),
+            hint=hint,
+        )
+    columns: dict[str, Any] = {"hold": hold, "reason_code": WaitCode.HELD if hold else WaitCode.SCHEDULING, "reason_detail": {}}
     if not hold and job.checkpoint == CheckpointGate.REFUSED:
         columns["checkpoint"] = CheckpointGate.CHECKING
     return columns
@@ -175,7 +211,9 @@ def _look_again(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
     if job.array_size is not None:
         children = Job.objects.filter(parent_id=job.id, state=JobState.QUEUED, checkpoint=CheckpointGate.REFUSED)
         ids = list(children.values_list("id", flat=True))
-        Job.objects.filter(id__in=ids).update(checkpoint=CheckpointGate.CHECKING, reason_code="scheduling", reason_detail={})
+        Job.objects.filter(id__in=ids).update(
+            checkpoint=CheckpointGate.CHECKING, reason_code=WaitCode.SCHEDULING, reason_detail={}
+        )
         refused |= dict.fromkeys(ids, job.tenant_id)
     if refused:
         look_through(refused, now=now)

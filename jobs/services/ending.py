@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Sum
 
 from activity import hints
 from clusters.selectors import pools_and_nodes
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, CheckpointGate, JobState
 from jobs.models import Attempt, Task
+from jobs.selectors.ran import Ran, last_looks, ran_between
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
-from jobs.services.looks import last_looks
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.resources import Resources
 from storage.services import checkpoints
-from tenants.quota.accounting import seconds_between
-from tenants.services.ledger import LedgerLine, append_ledger
-from tenants.services.reservations import release
+from tenants.billing.services.ledger import LedgerLine, append_ledger
+from tenants.capacity.quota.accounting import seconds_between
+from tenants.capacity.services.reservations import release
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,19 +215,6 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
             )
         )
     append_ledger(lines, now=now)
-
-
-Ran = tuple[datetime | None, datetime | None]
-
-
-def ran_between(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Ran]:
-    """When the first task of each attempt started and the last one ended, by their engine; None: none did, or one has no end.
-
-    Observations bring both into the time from admission to the moment at which they were seen, whatever a host's clock says.
-    """
-    rows = Task.objects.filter(attempt_id__in=attempt_ids, started_at__isnull=False).order_by().values_list("attempt_id")
-    found = rows.annotate(began=Min("started_at"), ended=Max("ended_at"), open=Count("id", filter=Q(ended_at__isnull=True)))
-    return {attempt_id: (began, None if unended else ended) for attempt_id, began, ended, unended in found}
 
 
 def _end_is_unknown(ran: Ran | None) -> bool:

@@ -7,21 +7,25 @@ from datetime import datetime
 from typing import Any
 
 from jobs.lifecycle.unmet import clears_text, latest_text
+from jobs.loading.graces import graces_of
+from jobs.loading.rows import load_live
 from jobs.loading.specs import load_spec, wish_of
 from jobs.loading.state import Loaded, load_state
 from jobs.models import Job
 from jobs.scheduling.core.eligibility import eligible
-from jobs.scheduling.core.state.work import Job as Waiting
-from jobs.scheduling.questions.explain import Explanation, Factors, Settled, explain
-from jobs.scheduling.questions.latest import Latest, latest_start
+from jobs.scheduling.core.state.work import JobAsk as Waiting
+from jobs.scheduling.questions.explain import Condition, Explanation, Factors, Settled, explain
+from jobs.scheduling.questions.latest import CLAIM, Latest, latest_start
 from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_within_bounds
 from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import NOT_YET, ExpectedStart, expected_starts_of
-from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, moment
-from jobs.services.redaction import Reader, Shown, condition_json, one_question
+from jobs.services.predicted_starts import TOO_MANY, accuracy, effort_asked, expect, moment
+from jobs.services.redaction import Redactor, Shown, condition_json, one_question
 from jobs.services.suggesting import changes_json, is_about_others, may_be_thought_of
 from kernel.actor import Actor
-from webapi.fields import utc_text
+from kernel.clock import utc_text
+from kernel.wait_codes import WaitCode
+from kernel.words import BETWEEN_SENTENCES
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
@@ -39,12 +43,12 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         made = suggest_within_bounds(settled, found, also=(*others, *other_models)) if suggests else Suggested((), False)
         suggestions = made.suggestions
         expected = _expected_start(loaded, job, now) if suggests and waiting.withheld is None else None
-        latest = latest_start(settled, found.job_id) if waiting.withheld is None else None
-    reader = Reader(actor, loaded, language, frozenset(other_models))
+        latest = latest_start(settled, found.job_id, _graces(settled, found)) if waiting.withheld is None else None
+    reader = Redactor(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
         "starts": found.starts,
-        "conditions": [condition_json(one, found.job_id, reader) for one in found.conditions],
+        "conditions": [condition_json(_until(condition, latest), found.job_id, reader) for condition in found.conditions],
         "place": {
             "in_queue": found.place.in_queue or None,
             "queue_length": found.place.queue_length,
@@ -53,14 +57,27 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         },
         "factors": _factors(found.factors, reader),
         "suggestions": [
-            _suggestion(one, waiting, reader, now)
-            for one in suggestions
-            if not any(is_about_others(change, waiting, reader) for change in one.changes)
+            _suggestion(suggestion, waiting, reader, now)
+            for suggestion in suggestions
+            if not any(is_about_others(change, waiting, reader) for change in suggestion.changes)
         ],
         "suggestions_bounded": made.is_bounded,
         "expected": None if expected is None else {**expected.as_json(), "past": accuracy([job.tenant_id], now)},
         "latest": _latest(latest, language),
     }
+
+
+def _graces(settled: Settled, found: Explanation) -> dict[str, int]:
+    """How long those who leave for the job may take, in seconds by job."""
+    made = settled.core.transfers.get(found.job_id)
+    return {} if made is None else graces_of(load_live(job_id__in=sorted(made.leaving)))
+
+
+def _until(condition: Condition, latest: Latest | None) -> Condition:
+    """A condition with its end, where that is the latest start."""
+    if latest is None or latest.kind != CLAIM or condition.reason.code != WaitCode.CLAIM:
+        return condition
+    return replace(condition, reason=condition.reason._replace(until=latest.at or 0))
 
 
 def _expected_start(loaded: Loaded, job: Job, now: datetime) -> ExpectedStart | None:
@@ -97,22 +114,22 @@ def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[list[int],
     pools = loaded.around.pools
     able = eligible(anywhere, job.tenant_id, job.image_kind, pools).pools
     any_model = eligible(replace(anywhere, models=frozenset()), job.tenant_id, job.image_kind, pools).pools
-    return [one for one in able if one not in waiting.pools], [one for one in any_model if one not in able]
+    return [pool for pool in able if pool not in waiting.pools], [pool for pool in any_model if pool not in able]
 
 
 def _named(found: Explanation, suggestions: tuple[Suggestion, ...]) -> set[str]:
     """The jobs that the answer is about."""
     named = {job_id for condition in found.conditions for job_id in condition.jobs}
-    for one in suggestions:
-        named |= {change.job_id for change in one.changes if isinstance(change, End)} | set(one.clears)
+    for suggestion in suggestions:
+        named |= {change.job_id for change in suggestion.changes if isinstance(change, End)} | set(suggestion.clears)
     return named
 
 
-def _factors(factors: Factors, reader: Reader) -> Shown:
+def _factors(factors: Factors, reader: Redactor) -> Shown:
     queues: list[dict[str, Any]] = []
-    for one in factors.queues:
-        shown = {"is_owed": one.is_owed, "share": one.share, "share_now": one.share_now}
-        queues.append({"queue": reader.queue(one.queue), **shown})
+    for factor in factors.queues:
+        shown = {"is_owed": factor.is_owed, "share": factor.share, "share_now": factor.share_now}
+        queues.append({"queue": reader.queue(factor.queue), **shown})
     return {
         "priority": factors.priority,
         "priority_seconds": factors.priority_seconds,
@@ -122,21 +139,21 @@ def _factors(factors: Factors, reader: Reader) -> Shown:
     }
 
 
-def _suggestion(one: Suggestion, job: Waiting, reader: Reader, now: datetime) -> Shown:
+def _suggestion(suggestion: Suggestion, job: Waiting, reader: Redactor, now: datetime) -> Shown:
     """Its words; its changes where a what-if takes them from the reader; who has to make what the reader may not."""
-    told = changes_json(one.changes, job, reader, now)
+    told = changes_json(suggestion.changes, job, reader, now)
     bodies = [shown["change"] for shown in told]
     others: list[Shown] = []
     others += [shown["by"] for shown in told if shown["by"] is not None and shown["by"] not in others]
     texts = [shown["text"] for shown in told]
-    if one.clears:
-        texts.append(clears_text(len(one.clears), reader.language))
+    if suggestion.clears:
+        texts.append(clears_text(len(suggestion.clears), reader.language))
     return {
-        "kind": one.kind,
-        "text": ("" if reader.language == "zh" else " ").join(filter(None, texts)),
-        "starts_now": not one.clears,
+        "kind": suggestion.kind,
+        "text": BETWEEN_SENTENCES.in_language(reader.language).join(filter(None, texts)),
+        "starts_now": not suggestion.clears,
         "changes": bodies if may_be_thought_of(bodies, reader) else [],
         "by": others,
-        "evicts": reader.jobs(one.clears),
-        "evicts_count": len(one.clears),
+        "evicts": reader.jobs(suggestion.clears),
+        "evicts_count": len(suggestion.clears),
     }

@@ -17,12 +17,13 @@ from clusters.selectors import PoolFacts, list_clusters, pool_totals, pools_and_
 from jobs.lifecycle.reasons import explain
 from jobs.loading.specs import wish_of
 from jobs.scheduling.core.eligibility import PoolView, Refusal, Sizes, Wish, never, unfit
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.selectors.pools import machines_of, rules_of, views_of
 from jobs.spec.model import JobSpec
 from kernel.errors import FieldError
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources, total
-from kernel.words import format_amount
+from kernel.wait_codes import WaitCode
+from kernel.words import Text, format_amount
 
 POOLS_MAX = 10_000  # Remembered; pools that are gone are forgotten with the rest.
 ANSWERS_MAX = 10_000  # Remembered of different gangs; then all is read again.
@@ -48,11 +49,24 @@ def larger_than_any(spec: JobSpec, pools: Sequence[PoolFacts]) -> FieldError | N
         return None  # A pool without any machine yet may get whatever is asked for.
     resource, most, where = found
     need, there = format_amount(resource, getattr(least, resource)), format_amount(resource, most)
-    message = f"Job {spec.name} asks for {need} together; {where} has {there} in all, and none has more."
-    return FieldError("/roles", "larger_than_pool", message, f"Ask for at most {there}, or for fewer replicas.")
+    need_zh, there_zh = format_amount(resource, getattr(least, resource), "zh"), format_amount(resource, most, "zh")
+    message = Text(
+        f"Job {spec.name} asks for {need} together; {where.en} has {there} in all, and none has more.",
+        f"作业 {spec.name} 合计申请 {need_zh}；{where.zh}共有 {there_zh}，没有更多的。",
+    )
+    hint = (
+        Text(f"Ask for at most {there}, or for fewer replicas.", f"请最多申请 {there_zh}，或减少副本数。")
+        if most
+        else Text(
+            "Leave that resource out, or ask an operator for nodes with it.", "请去掉该资源，或请运维人员增加具备它的节点。"
+        )
+    )
+    return FieldError("/roles", str(WaitCode.LARGER_THAN_POOL), message, hint)
 
 
-def _most(least: Resources, pools: Sequence[PoolFacts], totals: Mapping[uuid.UUID, Resources]) -> tuple[str, int, str] | None:
+def _most(
+    least: Resources, pools: Sequence[PoolFacts], totals: Mapping[uuid.UUID, Resources]
+) -> tuple[str, int, Text[str]] | None:
     """A resource of which no cluster has enough, the most that one has, and where; None if a cluster has enough of all.
 
     A gang stays in one cluster and may use several of its pools. A pool that is not known has nothing.
@@ -60,15 +74,16 @@ def _most(least: Resources, pools: Sequence[PoolFacts], totals: Mapping[uuid.UUI
     clusters: dict[uuid.UUID, list[PoolFacts]] = {}
     for pool in pools:
         clusters.setdefault(pool.cluster_id, []).append(pool)
-    short: list[tuple[int, int, str]] = []
+    short: list[tuple[int, int, str, str]] = []
     for own in clusters.values():
         there = total([totals.get(pool.id, ZERO) for pool in own])
         lacks = [index for index, name in enumerate(RESOURCE_NAMES) if getattr(least, name) > getattr(there, name)]
         if not lacks:
             return None
-        where = f"pool {own[0].name}" if len(own) == 1 else f"cluster {own[0].cluster_name}"
-        short.append((lacks[-1], getattr(there, RESOURCE_NAMES[lacks[-1]]), where))
-    index, most, where = max(short)
+        place = ("pool", own[0].name) if len(own) == 1 else ("cluster", own[0].cluster_name)
+        short.append((lacks[-1], getattr(there, RESOURCE_NAMES[lacks[-1]]), *place))
+    index, most, kind, name = max(short)
+    where = Text(f"{kind} {name}", f"{'资源池' if kind == 'pool' else '集群'} {name} ")
     return RESOURCE_NAMES[index], most, where
 
 
@@ -89,7 +104,7 @@ _snapshot: _Snapshot | None = None
 def may_be_unmeasured(spec: JobSpec) -> bool:
     """Whether what there is for a job is not known yet: no cluster is set up, or one that it may go to has not been measured."""
     clusters = [cluster for cluster in list_clusters() if cluster.is_enabled]
-    return not clusters or any(not one.is_measured and spec.cluster in (None, one.name) for one in clusters)
+    return not clusters or any(not cluster.is_measured and spec.cluster in (None, cluster.name) for cluster in clusters)
 
 
 def starts_nowhere(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts]) -> FieldError | None:
@@ -112,12 +127,37 @@ def starts_nowhere(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts]) -
     return _refused(spec, refusal)
 
 
+def whole_machines(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts], *, fresh: bool) -> list[Machine]:
+    """The machines with GPUs that could run one of a job's tasks with GPUs, whole and in service, as read before, or read now
+    where they are to be `fresh`. None, too, where a pool that might run it has no machine yet."""
+    global _snapshot
+    wish = wish_of(spec)
+    key = tuple((pool.id, pool.is_enabled) for pool in pools)
+    with _lock:
+        if fresh or _snapshot is None or _snapshot.key != key:
+            _snapshot = _read(key)
+        snapshot = _snapshot
+    inside = {n for n, pool in enumerate(snapshot.pools) if pool.enabled and unfit(wish, image_kind, pool) is None}
+    if inside & snapshot.empty:
+        return []
+    asks = [role.ask for role in wish.gang.roles if role.ask.gpu_millis]
+    found = [machine for machine in snapshot.sizes.machines if machine.pool in inside and machine.gpus]
+    return [machine for machine in found if any(_has_room(machine, ask) for ask in asks)]
+
+
+def _has_room(machine: Machine, ask: TaskAsk) -> bool:
+    """Whether an idle machine has what one task needs."""
+    enough = machine.gpus * WHOLE_MILLIS >= ask.gpu_millis and machine.cpu_millis >= ask.cpu_millis
+    labels_fit = all(machine.labels.get(label) in accepted for label, accepted in ask.needs)
+    return enough and machine.memory_bytes >= ask.memory_bytes and labels_fit
+
+
 def _read(key: tuple[tuple[uuid.UUID, bool], ...]) -> _Snapshot:
     facts, nodes = pools_and_nodes()
     views = tuple(replace(view, gpu_shares=True) for view in views_of(facts, {}))
     machines = machines_of(facts, nodes)
-    whole = tuple(_whole(one, facts[one.pool]) for one in machines)
-    with_machines = {one.pool for one in whole}
+    whole = tuple(_whole(machine, facts[machine.pool]) for machine in machines)
+    with_machines = {machine.pool for machine in whole}
     rules = {number: replace(rule, shares=True, shared_devices_max=None) for number, rule in rules_of(facts, machines).items()}
     sizes = Sizes(whole, views, rules)
     return _Snapshot(key, views, sizes, frozenset(range(len(views))) - with_machines)
@@ -144,27 +184,35 @@ def _too_large_a_share(spec: JobSpec, wish: Wish, image_kind: str, snapshot: _Sn
     for number, pool in enumerate(snapshot.pools):
         if not pool.enabled or unfit(wish, image_kind, pool) or snapshot.sizes.refusal(wish.gang, number):
             continue
-        inside = [one for one in snapshot.sizes.machines if one.pool == number]
-        largest = max((one.memory_bytes for one in inside), default=0)
+        inside = [machine for machine in snapshot.sizes.machines if machine.pool == number]
+        largest = max((machine.memory_bytes for machine in inside), default=0)
         bound = None if pool.node_ports is None else pool.node_ports * len(inside)
         if shm > largest:
-            refusal = ("shm", {"pool": pool.name, "need": shm, "largest": largest})
+            refusal = (WaitCode.SHM, {"pool": pool.name, "need": shm, "largest": largest})
         elif bound is not None and ports > bound:
-            refusal = ("ports", {"pool": pool.name, "need": ports, "most": bound})
+            refusal = (WaitCode.PORTS, {"pool": pool.name, "need": ports, "most": bound})
         else:
             return None
     return refusal
 
 
 def _refused(spec: JobSpec, refusal: Refusal) -> FieldError:
-    code, detail = refusal
-    words = explain(code, detail)
-    path, text, hint = _path(spec, code), words.text, words.hint
-    if code == "label" and _asks_for_rdma_alone(spec, detail):
+    reason, detail = refusal
+    words, words_zh = explain(reason, detail), explain(reason, detail, "zh")
+    code, path = str(reason), _path(spec, reason)
+    text, hint = Text(words.text, words_zh.text), Text(words.hint, words_zh.hint)
+    if reason == WaitCode.LABEL and _asks_for_rdma_alone(spec, detail):
         path, code = _role_path(spec, "rdma"), "no_rdma"
-        text = "Its machines would need adapters for RDMA (remote memory access), and none that could hold it has any."
-        hint = "Leave rdma out; `berth nodes show` lists the labels of a machine, rdma among them."
-    return FieldError(path, code, f"Job {spec.name} can never start. {text}", hint)
+        text = Text(
+            "Its machines would need adapters for RDMA (remote memory access), and none that could hold it has any.",
+            "其节点需要 RDMA（远程内存访问）网卡，而能容纳它的节点都没有。",
+        )
+        hint = Text(
+            "Leave rdma out; `berth nodes show` lists the labels of a machine, rdma among them.",
+            "请去掉 rdma；`berth nodes show` 列出节点的标签，包括 rdma。",
+        )
+    message = Text(f"Job {spec.name} can never start. {text.en}", f"作业 {spec.name} 永远无法启动。{text.zh}")
+    return FieldError(path, code, message, hint)
 
 
 def _asks_for_rdma_alone(spec: JobSpec, detail: Mapping[str, object]) -> bool:
@@ -172,12 +220,13 @@ def _asks_for_rdma_alone(spec: JobSpec, detail: Mapping[str, object]) -> bool:
     return isinstance(labels, Mapping) and set(labels) == {RDMA} and RDMA not in spec.placement.labels
 
 
-def _path(spec: JobSpec, code: str) -> str:
+def _path(spec: JobSpec, code: WaitCode) -> str:
     """The field to change, as well as it can be said."""
-    if code in ("no_pool", "cluster_disabled"):
+    if code in (WaitCode.NO_POOL, WaitCode.CLUSTER_DISABLED):
         return "/pool" if spec.pool else "/cluster"
-    fields = {"image_kind": "/image", "no_mounts": "/mounts", "label": "/placement/labels", "no_place": "/placement/together"}
-    of_roles = {"gpu_model": "gpu", "exclusive_cores": "cpu_exclusive", "shm": "shm_bytes"}
+    fields = {WaitCode.IMAGE_KIND: "/image", WaitCode.NO_MOUNTS: "/mounts", WaitCode.LABEL: "/placement/labels",
+              WaitCode.NO_PLACE: "/placement/together"}  # fmt: skip
+    of_roles = {WaitCode.GPU_MODEL: "gpu", WaitCode.EXCLUSIVE_CORES: "cpu_exclusive", WaitCode.SHM: "shm_bytes"}
     return fields.get(code) or (_role_path(spec, of_roles[code]) if code in of_roles else "/roles")
 
 

@@ -9,22 +9,23 @@ from datetime import datetime
 from typing import Any
 
 from jobs.loading.history import predictor_of_history
+from jobs.loading.rows import PendingRow
 from jobs.loading.specs import wish_of
-from jobs.loading.state import Judge, Loaded, PendingRow, load_state
+from jobs.loading.state import Judge, Loaded, load_state
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.lifetimes import Lifetimes
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.planned import Planned, planned_seconds
-from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment
+from jobs.services.predicted_starts import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment
 from jobs.services.redaction import one_question
 from jobs.services.submission import Submission
 from kernel.actor import Actor
+from kernel.clock import utc_text
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.costs import estimate
-from tenants.ledger_rows import currency
-from webapi.fields import utc_text
+from tenants.billing.costs import estimate
+from tenants.billing.ledger_rows import currency
 
 SIZES = ("asked", "half", "quarter")
 CORE = 1_000
@@ -33,7 +34,7 @@ NOBODY = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class SizeOption:
     """One size of the ask."""
 
     size: str
@@ -54,15 +55,15 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
     with one_question():
         loaded = load_state(now)
         known = lifetimes_of(loaded) if effort_asked(loaded) is not None else None
-        options = [_option(one, submission, loaded, known, predictor, actor, now) for one in _sizes(wish.gang)]
+        options = [_option(size, submission, loaded, known, predictor, actor, now) for size in _sizes(wish.gang)]
     lasts = predictor.predict(
         user=str(actor.user_id), name=submission.spec.name, queue=str(submission.queue.id),
         longest=submission.max_runtime_seconds,
-        size=size_of(Option("asked", wish.gang).amount.gpu_millis, submission.max_runtime_seconds),
+        size=size_of(SizeOption("asked", wish.gang).amount.gpu_millis, submission.max_runtime_seconds),
     )  # fmt: skip
-    for one in options:
-        pool_ids = one.pop("pool_ids")
-        one["cost"] = _cost(pool_ids, one["total"], lasts, now) if with_cost else None
+    for option in options:
+        pool_ids = option.pop("pool_ids")
+        option["cost"] = _cost(pool_ids, option["total"], lasts, now) if with_cost else None
     return {
         "currency": currency(),
         "runs_seconds": lasts.typical if lasts is not None else None,
@@ -73,7 +74,7 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
 
 
 def _option(
-    option: Option,
+    option: SizeOption,
     submission: Submission,
     loaded: Loaded,
     known: Lifetimes | None,
@@ -158,13 +159,13 @@ def _row(submission: Submission, planned: Planned, actor: Actor, now: datetime) 
 # --- Smaller asks -------------------------------------------------------------------------------------------------------
 
 
-def _sizes(gang: GangAsk) -> Iterator[Option]:
+def _sizes(gang: GangAsk) -> Iterator[SizeOption]:
     """The ask, half of it, and a quarter, as far as it can be made smaller."""
     found: GangAsk | None = gang
     for size in SIZES:
         if found is None:
             return
-        yield Option(size, found)
+        yield SizeOption(size, found)
         found = half_of(found)
 
 

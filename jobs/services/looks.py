@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from jobs.models import ClusterLook
@@ -17,8 +16,3 @@ def note_look(cluster_id: uuid.UUID, at: datetime) -> None:
     if known.filter(looked_at__gt=at - NOTED_EVERY).exists() or known.update(looked_at=at):
         return
     ClusterLook.objects.bulk_create([ClusterLook(cluster_id=cluster_id, looked_at=at)], ignore_conflicts=True)
-
-
-def last_looks(cluster_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, datetime]:
-    """By cluster; one that was never looked at is missing."""
-    return dict(ClusterLook.objects.filter(cluster_id__in=cluster_ids).values_list("cluster_id", "looked_at"))

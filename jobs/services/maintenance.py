@@ -40,8 +40,8 @@ def look(now: datetime) -> int:
 
 
 def _drain(node: OutOfService, now: datetime) -> bool:
-    """Empty a machine, unless somebody took it back or ended its window while the others before it were emptied: draining it
-    would cordon it again, and nobody would return it."""
+    """Empty a machine, unless an operator took it back or ended its window while the others before it were emptied: draining it
+    would cordon it again, and no operator would return it."""
     with transaction.atomic():
         if not is_to_be_emptied(node.id, now):
             return False

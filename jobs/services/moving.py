@@ -1,7 +1,7 @@
-"""Moving waiting jobs: one's own among themselves, so that nobody else loses by it; anybody's, for a manager.
+"""Moving waiting jobs: one's own among themselves, so that no other user loses by it; any user's, for a manager.
 
-**Among one's own** (whose ever job it is, only jobs of its owner change places): the places that these jobs have are dealt out
-anew (`slots.py`). Other people's jobs keep theirs, and none of them ever has more of these jobs before it than it had.
+**Among one's own** (only jobs of the moved job's owner change places): the places that these jobs have are dealt out anew
+(`slots.py`). Other people's jobs keep theirs, and none of them ever has more of these jobs before it than it had.
 **Among the whole queue**: the job is put right before or after another; all others keep their places. For managers.
 
 Only jobs that could start now have a place to give away or to take: one that is held, waits for a time or for other jobs could
@@ -24,14 +24,15 @@ from jobs.lifecycle.states import JobState
 from jobs.models import Job
 from jobs.selectors.places import stands_of
 from jobs.services.edit_events import tell_edited
-from jobs.services.slots import Place, inserted, put, rearranged
+from jobs.services.slots import OrderSlot, inserted, put, rearranged
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
 from kernel.priorities import format_priority
+from kernel.words import Text
 from reconciling import bulk
 from reconciling.crashpoints import crashpoint
-from tenants.access import demand
-from tenants.services.queues import lock_queue
+from tenants.capacity.services.queues import lock_queue
+from tenants.identity.access import demand
 
 MOVED_MAX = 10_000  # Rows that one call changes; more would keep others waiting for seconds.
 BATCH = 500
@@ -115,7 +116,7 @@ def move_job(*, actor: Actor, job: Job, move: Move, confirm: Callable[[Moved], N
 
 
 def _allowed(actor: Actor, job: Job, move: Move) -> Among:
-    """Among whose jobs the move is made, for whoever may make it."""
+    """Among whose jobs the move is made, for actors who may make it."""
     other = move.other
     among = Among.QUEUE if other is not None and other.user_id != job.user_id else move.among
     demand(actor, job.tenant_id, "job.move", job.user_id if among == Among.OWN else None)
@@ -131,8 +132,13 @@ def _planned(job: Job, move: Move, among: Among, now: datetime) -> Moved:
     else:
         changes = _among_all(peers, block, move, now)
     if len(changes) > MOVED_MAX:
-        message = f"This would move {len(changes)} jobs; one call moves {MOVED_MAX} at most."
-        raise Conflict(message, hint="Move it past fewer jobs, or change its priority.")
+        message = Text(
+            f"This would move {len(changes)} jobs; one call moves {MOVED_MAX} at most.",
+            f"这将移动 {len(changes)} 个作业；一次最多移动 {MOVED_MAX} 个。",
+        )
+        raise Conflict(
+            message, hint=Text("Move it past fewer jobs, or change its priority.", "请少越过一些作业，或修改其优先级。")
+        )
     return Moved(len(changes), among, changes)
 
 
@@ -141,16 +147,24 @@ def _check(job: Job, move: Move) -> None:
     other = move.other
     if other is None:
         return
-    message = hint = ""
     if other.pk == job.pk or (other.parent_id is not None and other.parent_id == job.pk):
-        message, hint = f"{job.name} cannot be moved past itself.", "Name another job."
+        message = Text(f"{job.name} cannot be moved past itself.", f"{job.name} 不能越过自身。")
+        hint = Text("Name another job.", "请指定其他作业。")
     elif other.queue_id != job.queue_id:
-        message, hint = f"{other.name} waits in another queue than {job.name}.", "Jobs are moved within one queue."
+        message = Text(f"{other.name} waits in another queue than {job.name}.", f"{other.name} 与 {job.name} 不在同一队列。")
+        hint = Text("Jobs are moved within one queue.", "只能在同一队列内移动作业。")
     elif other.priority != job.priority:
-        message = f"{other.name} has priority {format_priority(other.priority)}, {job.name} {format_priority(job.priority)}."
-        hint = "Jobs are moved among those of the same priority: `berth priority set` changes it."
-    if message:
-        raise InvalidInput(message, hint=hint, fields=[FieldError(move.path, "not_movable", message, hint)])
+        message = Text(
+            f"{other.name} has priority {format_priority(other.priority)}, {job.name} {format_priority(job.priority)}.",
+            f"{other.name} 的优先级为 {format_priority(other.priority)}，{job.name} 为 {format_priority(job.priority)}。",
+        )
+        hint = Text(
+            "Jobs are moved among those of the same priority: `berth priority set` changes it.",
+            "只能在同一优先级的作业之间移动：用 `berth priority set` 修改优先级。",
+        )
+    else:
+        return
+    raise InvalidInput(message, hint=hint, fields=[FieldError(move.path, "not_movable", message, hint)])
 
 
 def _waiting(now: datetime) -> QuerySet[Job]:
@@ -172,15 +186,24 @@ def _block(job: Job, now: datetime) -> list[uuid.UUID]:
     block = list(rows.order_by("id").values_list("id", flat=True)[: MOVED_MAX + 1])
     if not block:
         raise Conflict(
-            f"Job {job.name} has no place in the queue: it does not wait for room.",
-            hint="Only a queued job moves that is not held and waits neither for a time nor for other jobs.",
+            Text(
+                f"Job {job.name} has no place in the queue: it does not wait for room.",
+                f"作业 {job.name} 在队列中没有位置：它并非在等待资源。",
+            ),
+            hint=Text(
+                "Only a queued job moves that is not held and waits neither for a time nor for other jobs.",
+                "只能移动排队中的作业：未挂起，且不等待时间或其他作业。",
+            ),
         )
     if len(block) > MOVED_MAX:
-        raise Conflict(f"{job.name} has more than {MOVED_MAX} jobs that wait.", hint="Change its priority instead.")
+        raise Conflict(
+            Text(f"{job.name} has more than {MOVED_MAX} jobs that wait.", f"{job.name} 有超过 {MOVED_MAX} 个等待中的作业。"),
+            hint=Text("Change its priority instead.", "请改为修改其优先级。"),
+        )
     return block
 
 
-def _ends(other: Job, known: Sequence[Place], move: Move) -> Place:
+def _ends(other: Job, known: Sequence[OrderSlot], move: Move) -> OrderSlot:
     """The job that stands for the other one: of an array, the first or last of its children that waits."""
     if other.array_size is not None:
         children = set(Job.objects.filter(parent_id=other.pk, state=JobState.QUEUED).values_list("id", flat=True))
@@ -188,14 +211,22 @@ def _ends(other: Job, known: Sequence[Place], move: Move) -> Place:
     else:
         found = [place for place in known if place.id == other.pk]
     if not found:
-        message = f"Job {other.name} has no place in the queue: it does not wait for room."
-        hint = "Name a queued job that is not held and waits neither for a time nor for other jobs."
+        message = Text(
+            f"Job {other.name} has no place in the queue: it does not wait for room.",
+            f"作业 {other.name} 在队列中没有位置：它并非在等待资源。",
+        )
+        hint = Text(
+            "Name a queued job that is not held and waits neither for a time nor for other jobs.",
+            "请指定排队中的作业：未挂起，且不等待时间或其他作业。",
+        )
         raise Conflict(message, hint=hint, fields=[FieldError(move.path, "not_waiting", message, hint)])
     return found[0] if move.before is not None else found[-1]
 
 
-def _places(rows: QuerySet[Job]) -> list[Place]:
-    return sorted(Place(stands, job_id) for job_id, stands in rows.annotate(stands=stands_of(rows)).values_list("id", "stands"))
+def _places(rows: QuerySet[Job]) -> list[OrderSlot]:
+    return sorted(
+        OrderSlot(stands, job_id) for job_id, stands in rows.annotate(stands=stands_of(rows)).values_list("id", "stands")
+    )
 
 
 def _among_own(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now: datetime) -> dict[uuid.UUID, int]:
@@ -213,7 +244,7 @@ def _among_own(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now:
 
 
 def _among_all(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now: datetime) -> dict[uuid.UUID, int]:
-    """Put in without touching anybody else's place."""
+    """Put in without touching another job's place."""
     other = move.other
     if other is not None:
         is_array = other.array_size is not None
@@ -238,7 +269,10 @@ def _write(changes: dict[uuid.UUID, int], job: Job) -> None:
     waits = {"state": str(JobState.QUEUED), "desired": "run"}
     changed = len(bulk.update(Job, rows, guard=("hold",), equals=waits, increment=("version",)))
     if changed != len(changes):
-        raise Conflict(f"Jobs around {job.name} started or changed meanwhile.", hint="Move it again.")
+        raise Conflict(
+            Text(f"Jobs around {job.name} started or changed meanwhile.", f"{job.name} 周围的作业已启动或变化。"),
+            hint=Text("Move it again.", "请重新移动。"),
+        )
 
 
 def _batches(ids: Iterable[uuid.UUID]) -> Iterator[list[uuid.UUID]]:

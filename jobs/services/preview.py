@@ -19,23 +19,31 @@ from jobs.spec.diff import diff_specs
 from kernel.config import current
 from kernel.priorities import format_priority
 from kernel.resources import RESOURCE_NAMES
+from kernel.words import Language, Text
 
 
-def _in_vain(submission: Submission) -> list[str]:
+def _in_vain(submission: Submission) -> list[Text[str]]:
     """Why it would wait for ever, if no pool could hold it even when empty."""
     pools, machines, rules = pools_and_machines()
     refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools, rules))
     if refusal is None:
         return []
-    words = explain(refusal[0], refusal[1])
-    return [f"It would not start. {words.text} {words.hint}".rstrip()]
+    words, words_zh = explain(refusal[0], refusal[1]), explain(refusal[0], refusal[1], "zh")
+    return [Text(f"It would not start. {words.text} {words.hint}".rstrip(), f"它不会启动。{words_zh.text}{words_zh.hint}")]
 
 
 def batch_plan_json(submissions: Sequence[Submission]) -> dict[str, Any]:
     """The plan of many: how many, the first of them, and a digest of what decides what is stored of all."""
     digest = hashlib.sha256()
-    for one in submissions:
-        told = (spec_digest(one.spec), one.queue.id, one.image.digest, one.priority, one.max_runtime_seconds, one.dependencies)
+    for submission in submissions:
+        told = (
+            spec_digest(submission.spec),
+            submission.queue.id,
+            submission.image.digest,
+            submission.priority,
+            submission.max_runtime_seconds,
+            submission.dependencies,
+        )
         digest.update(repr(told).encode())
     return {"count": len(submissions), "first": plan_json(submissions[0]), "digest": digest.hexdigest()}
 
@@ -55,13 +63,30 @@ def _fetched_first(submission: Submission) -> dict[str, str] | None:
     return {"job": submission.fetch.spec.name, "git": code.git, "ref": code.ref or DEFAULT_REF}
 
 
+def warned_in(language: str, submission: Submission, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with its warnings in the reader's language. For what is shown alone: the name of a plan is that of its English
+    form, so that a call in another language is held to the same one."""
+    if language == Language.ENGLISH:
+        return plan
+    return {**plan, "warnings": [words.in_language(language) for words in _warnings(submission)]}
+
+
+def _warnings(submission: Submission) -> list[Text[str]]:
+    warnings = [*submission.warnings, *_in_vain(submission)]
+    if submission.priority < submission.spec.priority:
+        asked, stored = format_priority(submission.spec.priority), format_priority(submission.priority)
+        warnings.append(
+            Text(
+                f"It would wait with priority {stored}, not {asked}: that is the highest that you may use yourself here.",
+                f"它将以优先级 {stored} 而非 {asked} 等待：这是您在此处可用的最高优先级。",
+            )
+        )
+    return warnings
+
+
 def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
     """The plan: where it would go, what it would reserve, and how it differs from the job that it repeats."""
     spec, ask = submission.spec, submission.ask
-    warnings = [*submission.warnings, *_in_vain(submission)]
-    if submission.priority < spec.priority:
-        asked, stored = format_priority(spec.priority), format_priority(submission.priority)
-        warnings.append(f"It would wait with priority {stored}, not {asked}: that is the highest that you may use yourself here.")
     plan: dict[str, Any] = {
         "name": spec.name,
         "tenant": {"id": str(submission.tenant.id), "slug": submission.tenant.slug, "name": submission.tenant.name},
@@ -86,7 +111,7 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         "fetches": _fetched_first(submission),
         "spec_digest": spec_digest(spec),
         "spec": to_document(spec),
-        "warnings": warnings,
+        "warnings": [words.en for words in _warnings(submission)],
     }
     if compared_with is not None:
         plan["changes"] = [asdict(change) for change in diff_specs(load_spec(compared_with.spec_id), spec)]

@@ -17,12 +17,12 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from activity.notifications.kinds import NoticeKind
 from activity.notifications.notices import new_notice
 from activity.services import NewEvent, record_audit, record_events
 from jobs.lifecycle.requests import RequestState
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Job, PriorityRequest
+from jobs.notices import PRIORITY
 from jobs.services.edit_events import tell_edited
 from jobs.services.priority import granted_priority
 from jobs.services.transition import REQUESTS, Change, apply
@@ -31,10 +31,10 @@ from kernel.config import current
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput
 from kernel.ids import new_id
 from kernel.priorities import PRIORITY_MAX, format_priority
-from kernel.words import format_moment
+from kernel.words import Text, decided_zh, format_moment
 from reconciling.crashpoints import crashpoint
-from tenants.access import demand, is_system
-from tenants.grants import granted_to, priority_grants
+from tenants.capacity.grants import granted_to, priority_grants
+from tenants.identity.access import demand, is_system
 
 AHEAD = timedelta(days=92)
 PENDING_PER_PERSON = 100
@@ -43,7 +43,7 @@ BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when to when somebody may use a priority by themselves. No start: from the approval on."""
+    """From when to when a user may use a priority without approval. No start: from the approval on."""
 
     ends_at: datetime
     starts_at: datetime | None = None
@@ -54,7 +54,9 @@ def request_for_job(*, actor: Actor, job: Job, priority: int, reason: str = "", 
     demand(actor, job.tenant_id, "priority_request.create", job.user_id)
     _check_priority(priority)
     if JOB_LIFECYCLE.is_terminal(job.state):
-        raise Conflict(f"Job {job.name} has ended.", hint="Submit it again.")
+        raise Conflict(
+            Text(f"Job {job.name} has ended.", f"作业 {job.name} 已结束。"), hint=Text("Submit it again.", "请重新提交。")
+        )
     _check_worth(actor, job.tenant_id, priority, above=job.priority, now=now)
     row = new_request(
         actor=actor, tenant_id=job.tenant_id, job_id=job.pk, user_id=job.user_id, priority=priority, reason=reason, now=now
@@ -66,7 +68,8 @@ def request_for_job(*, actor: Actor, job: Job, priority: int, reason: str = "", 
                 row.save(force_insert=True)
         except IntegrityError:
             raise Conflict(
-                f"A request for job {job.name} waits already.", hint="Withdraw it first: `berth priority withdraw`."
+                Text(f"A request for job {job.name} waits already.", f"作业 {job.name} 已有待处理的申请。"),
+                hint=Text("Withdraw it first: `berth priority withdraw`.", "请先撤回：`berth priority withdraw`。"),
             ) from None
         tell_requested([row], actor, now)
     return row
@@ -75,7 +78,7 @@ def request_for_job(*, actor: Actor, job: Job, priority: int, reason: str = "", 
 def request_window(
     *, actor: Actor, tenant_id: uuid.UUID, user_id: uuid.UUID, priority: int, window: Window, reason: str = "", now: datetime
 ) -> PriorityRequest:
-    """Ask that somebody may use a higher priority by themselves for a while; members ask for themselves."""
+    """Ask that a user may use a higher priority without approval for a while; members ask for themselves."""
     demand(actor, tenant_id, "priority_request.create", user_id)
     _check_priority(priority)
     _check_window(window, now)
@@ -125,15 +128,24 @@ def approve(*, actor: Actor, request: PriorityRequest, answer: str = "", now: da
     _demand_decision(actor, request)
     if granted_to(actor, request.tenant_id, priority_grants()) < request.priority:
         raise Forbidden(
-            f"{actor.name} may not use priority {format_priority(request.priority)}, and so not give it to anybody.",
-            hint="Ask a manager of the tenant above, or an operator.",
+            Text(
+                f"{actor.name} may not use priority {format_priority(request.priority)}, and so not give it to another user.",
+                f"{actor.name} 不能使用优先级 {format_priority(request.priority)}，因此也不能授予他人。",
+            ),
+            hint=Text("Ask a manager of the tenant above, or an operator.", "请联系上级租户的管理员或运维人员。"),
         )
     with _together():
         job = None if request.job_id is None else Job.objects.select_for_update(no_key=True).get(id=request.job_id)
         if job is not None and JOB_LIFECYCLE.is_terminal(job.state):
-            raise Conflict(f"Job {job.name} has ended meanwhile.", hint="There is nothing left to approve.")
+            raise Conflict(
+                Text(f"Job {job.name} has ended meanwhile.", f"作业 {job.name} 已结束。"),
+                hint=Text("There is nothing left to approve.", "没有可批准的内容。"),
+            )
         if request.expires_at <= now:
-            raise Conflict("This request is over: nobody decided it in time.", hint="Whoever needs it asks again.")
+            raise Conflict(
+                Text("This request is over: it was not decided in time.", "此申请已失效：未在期限内处理。"),
+                hint=Text("Ask again if you still need it.", "如仍需要，请重新申请。"),
+            )
         _decide(actor, request, RequestState.APPROVED, answer, now)
         if job is not None:
             _raise(job, request, actor, now)
@@ -160,7 +172,7 @@ def withdraw(*, actor: Actor, request: PriorityRequest, now: datetime) -> Priori
 
 
 def sweep_requests(now: datetime) -> int:
-    """End requests that nobody decided in time or whose job has ended, and windows that are over. A part of the sweep;
+    """End requests that were not decided in time or whose job has ended, and windows that are over. A part of the sweep;
     returns how many."""
     pending = PriorityRequest.objects.filter(state=RequestState.PENDING)
     late = pending.filter(expires_at__lte=now).values_list("id", flat=True)[:BATCH]
@@ -239,14 +251,17 @@ def _expiry(request_id: uuid.UUID, reason: str, now: datetime) -> Change:
 
 
 def _decide(actor: Actor, request: PriorityRequest, state: RequestState, answer: str, now: datetime) -> None:
-    """Move the request on from where it was read. Whoever comes second learns what the first decided."""
+    """Move the request on from where it was read. A second caller learns what the first decided."""
     was = request.state
     also: dict[str, Any] = {"decided_at": now, "decided_by_id": actor.user_id, "answer": answer}
     detail = {"priority": request.priority, **({"answer": answer} if answer else {})}
     change = Change(request.pk, was, state, detail=detail, also=also)
     if not REQUESTS.lifecycle.allows(was, state) or not apply(REQUESTS, [change], actor=actor.name, at=now):
         found = PriorityRequest.objects.values_list("state", flat=True).get(id=request.pk)
-        raise Conflict(f"This request is {found} already.", hint="`berth priority list` shows who decided it, and when.")
+        raise Conflict(
+            Text(f"This request is {found} already.", f"此申请{decided_zh(found)}。"),
+            hint=Text("`berth priority list` shows who decided it, and when.", "`berth priority list` 显示由谁、何时处理。"),
+        )
     request.refresh_from_db(fields=["state", "decided_at", "decided_by", "answer"])
     by = actor.name if actor.user_id is not None else "The platform"
     title = f"{by}: the request for priority {format_priority(request.priority)} is {state}"
@@ -260,7 +275,7 @@ def _notice(
     row: PriorityRequest, title: str, text: str, *, users: Sequence[uuid.UUID], for_managers: bool = False, at: datetime
 ) -> NewEvent:
     return new_notice(
-        NoticeKind.PRIORITY,
+        PRIORITY,
         tenant_id=row.tenant_id,
         subject_kind="priority_request",
         subject_id=row.pk,
@@ -287,25 +302,36 @@ def _raise(job: Job, request: PriorityRequest, actor: Actor, now: datetime) -> N
 def _demand_decision(actor: Actor, request: PriorityRequest) -> None:
     demand(actor, request.tenant_id, "priority_request.decide")
     if actor.user_id is not None and actor.user_id in (request.created_by_id, request.user_id):
-        raise Forbidden("Nobody decides a request of their own.", hint="Ask another manager, or an operator.")
+        raise Forbidden(
+            Text("You cannot decide a request of your own.", "不能处理自己的申请。"),
+            hint=Text("Ask another manager, or an operator.", "请联系其他管理员或运维人员。"),
+        )
 
 
 def _check_priority(priority: int) -> None:
     if not 0 <= priority <= PRIORITY_MAX:
-        message = f"{priority} is not between 0 and {PRIORITY_MAX}."
-        hint = "Give a number of that range, or a class by name."
+        message = Text(f"{priority} is not between 0 and {PRIORITY_MAX}.", f"{priority} 不在 0 到 {PRIORITY_MAX} 之间。")
+        hint = Text("Give a number of that range, or a class by name.", "请给出此范围内的数字，或优先级类别名称。")
         raise InvalidInput(message, hint=hint, fields=[FieldError("/priority", "out_of_range", message, hint)])
 
 
 def _check_worth(actor: Actor, tenant_id: uuid.UUID, priority: int, *, above: int, now: datetime) -> None:
     """There must be something to ask for."""
     if priority <= above:
-        message = f"The job has priority {format_priority(above)} already."
-        raise InvalidInput(message, fields=[FieldError("/priority", "not_higher", message, "Ask for more.")])
+        message = Text(f"The job has priority {format_priority(above)} already.", f"作业的优先级已是 {format_priority(above)}。")
+        raise InvalidInput(
+            message, fields=[FieldError("/priority", "not_higher", message, Text("Ask for more.", "请申请更高的值。"))]
+        )
     most = granted_priority(actor, tenant_id, now=now)
     if priority <= most and not is_system(actor):
-        message = f"You may use up to priority {format_priority(most)} without asking."
-        hint = "Set it: `berth priority set JOB CLASS`, or PATCH /api/v1/jobs/{job}."
+        message = Text(
+            f"You may use up to priority {format_priority(most)} without asking.",
+            f"您无需申请即可使用至优先级 {format_priority(most)}。",
+        )
+        hint = Text(
+            "Set it: `berth priority set JOB CLASS`, or PATCH /api/v1/jobs/{job}.",
+            "请直接设置：`berth priority set JOB CLASS`，或 PATCH /api/v1/jobs/{job}。",
+        )
         raise InvalidInput(message, hint=hint, fields=[FieldError("/priority", "within_grant", message, hint)])
 
 
@@ -313,13 +339,31 @@ def _check_window(window: Window, now: datetime) -> None:
     fields = []
     starts_at = window.starts_at or now
     if window.starts_at is not None and window.starts_at < now - timedelta(minutes=1):
-        message = f"{format_moment(window.starts_at)} is over."
-        fields.append(FieldError("/starts_at", "in_the_past", message, "Leave it away, or give a later time."))
+        message = Text(f"{format_moment(window.starts_at)} is over.", f"{format_moment(window.starts_at)} 已过。")
+        fields.append(
+            FieldError(
+                "/starts_at", "in_the_past", message, Text("Leave it away, or give a later time.", "请省略，或给出更晚的时间。")
+            )
+        )
     if window.ends_at <= max(starts_at, now):
-        fields.append(FieldError("/ends_at", "out_of_range", "The window ends before it begins.", "Give an end after the start."))
+        fields.append(
+            FieldError(
+                "/ends_at",
+                "out_of_range",
+                Text("The window ends before it begins.", "时段的结束早于开始。"),
+                Text("Give an end after the start.", "请给出晚于开始的结束时间。"),
+            )
+        )
     elif window.ends_at > now + AHEAD:
-        message = f"A window ends within {AHEAD.days} days."
-        fields.append(FieldError("/ends_at", "out_of_range", message, f"Give a time before {now + AHEAD:%Y-%m-%d}."))
+        message = Text(f"A window ends within {AHEAD.days} days.", f"时段须在 {AHEAD.days} 天内结束。")
+        fields.append(
+            FieldError(
+                "/ends_at",
+                "out_of_range",
+                message,
+                Text(f"Give a time before {now + AHEAD:%Y-%m-%d}.", f"请给出早于 {now + AHEAD:%Y-%m-%d} 的时间。"),
+            )
+        )
     if fields:
         raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)
 
@@ -327,7 +371,10 @@ def _check_window(window: Window, now: datetime) -> None:
 def _check_room(actor: Actor) -> None:
     pending = PriorityRequest.objects.filter(created_by_id=actor.user_id, state=RequestState.PENDING)
     if pending.count() >= PENDING_PER_PERSON:
-        raise Conflict(f"{PENDING_PER_PERSON} requests of yours wait already.", hint="Withdraw some, or ask for a window.")
+        raise Conflict(
+            Text(f"{PENDING_PER_PERSON} requests of yours wait already.", f"您已有 {PENDING_PER_PERSON} 个待处理的申请。"),
+            hint=Text("Withdraw some, or ask for a window.", "请撤回一些，或申请一个时段。"),
+        )
 
 
 def _audit(request: PriorityRequest, actor: Actor, verb: str, now: datetime, *, before: str = "", reason: str = "") -> None:

@@ -1,6 +1,6 @@
 """What a question to the scheduler may say to whom: names that the reader may know, and amounts without names of all others.
 
-Whoever asks sees the jobs, and the names of queues, of tenants whose jobs or queues they may read. Everybody else is "another
+A reader sees the jobs, and the names of queues, of tenants whose jobs or queues they may read. All others are "another
 tenant" with amounts, summed up, so that not even how many others there are can be counted.
 """
 
@@ -14,21 +14,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from jobs.lifecycle.filter_words import filter_text
 from jobs.lifecycle.reasons import explain as reason_words
-from jobs.lifecycle.unmet import condition_text, filter_text
+from jobs.lifecycle.unmet import condition_text
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.loading.state import Loaded
 from jobs.models import Job
 from jobs.scheduling.core.place.filters import Refusal
-from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.questions.explain import Condition, Holder
 from kernel.actor import Actor
+from kernel.clock import utc_text
 from kernel.errors import Unavailable
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.access import role_allows
-from tenants.capacity import Tree, limits_tree
+from kernel.wait_codes import WaitCode
+from kernel.words import Text
+from tenants.capacity.reads import Tree, limits_tree
+from tenants.identity.access import role_allows
 from tenants.selectors import tenant_facts
 from webapi.access import visible
-from webapi.fields import utc_text
 
 PATIENCE_SECONDS = (
     20.0  # For a turn. A question takes a whole core for up to a few seconds; one at a time leaves the rest served.
@@ -45,8 +49,8 @@ def one_question() -> Iterator[None]:
     """Answer one question at a time in this process; Unavailable where the turn does not come."""
     if not _turn.acquire(timeout=PATIENCE_SECONDS):
         raise Unavailable(
-            "Others are asking the scheduler at the moment.",
-            hint="Ask again in some seconds.",
+            Text("Others are asking the scheduler at the moment.", "目前有其他用户正在查询调度器。"),
+            hint=Text("Ask again in some seconds.", "请过几秒再试。"),
             retry_after_seconds=AGAIN_SECONDS,
         )
     try:
@@ -56,7 +60,7 @@ def one_question() -> Iterator[None]:
 
 
 @dataclass
-class Reader:
+class Redactor:
     """Who asks, and what may be named to them."""
 
     actor: Actor
@@ -119,15 +123,15 @@ class Reader:
 # --- Conditions -----------------------------------------------------------------------------------------------------------
 
 
-def reason_json(reason: Reason | None, job_id: str, reader: Reader) -> Shown:
+def reason_json(reason: WaitReason | None, job_id: str, reader: Redactor) -> Shown:
     """A reason in words; what the loader knows of a job's own reasons is part of it."""
     if reason is None:
-        words = reason_words("scheduling", {}, reader.language)
-        return {"code": "scheduling", "text": words.text}
+        words = reason_words(WaitCode.SCHEDULING, {}, reader.language)
+        return {"code": words.code, "text": words.text}
     return {"code": reason.code, "text": _text(reason, job_id, reader)}
 
 
-def condition_json(condition: Condition, job_id: str, reader: Reader) -> Shown:
+def condition_json(condition: Condition, job_id: str, reader: Redactor) -> Shown:
     """One condition with its numbers, who holds what, and its words."""
     reason = condition.reason
     return {
@@ -144,19 +148,19 @@ def condition_json(condition: Condition, job_id: str, reader: Reader) -> Shown:
         "kept": reason.kept,
         "fitting": reason.fitting,
         "until": _moment(reason.until),
-        "filters": [_filter_json(one, reader.language) for one in reason.filters],
+        "filters": [_filter_json(refusal, reader.language) for refusal in reason.filters],
         "held_by": _holders_json(condition.holders, reader),
         "jobs": reader.jobs(condition.jobs),
         "jobs_count": len(condition.jobs),
     }
 
 
-def _kept_for(condition: Condition, reader: Reader) -> Shown:
+def _kept_for(condition: Condition, reader: Redactor) -> Shown:
     """The job that room is kept for, with what it needs: by name where the reader sees it."""
-    if condition.reason.code not in ("behind", "booked") or len(condition.jobs) != 1:
+    if not WAITS[condition.reason.code].is_for_another or len(condition.jobs) != 1:
         return {}
     (job_id,) = condition.jobs
-    gang = next((one.gang for one in reader.loaded.state.waiting if one.id == job_id), None)
+    gang = next((waiting_job.gang for waiting_job in reader.loaded.state.waiting if waiting_job.id == job_id), None)
     if gang is None:
         return {}
     need = sum((role.ask.resources * role.minimum for role in gang.roles), start=Resources())
@@ -164,7 +168,7 @@ def _kept_for(condition: Condition, reader: Reader) -> Shown:
     return {"for": shown["name"] if shown is not None else None, "for_need": need.as_dict()}
 
 
-def _text(reason: Reason, job_id: str, reader: Reader, more: Shown | None = None) -> str:
+def _text(reason: WaitReason, job_id: str, reader: Redactor, more: Shown | None = None) -> str:
     withheld = reader.loaded.withheld.get(job_id)
     if withheld is not None and withheld[0] == reason.code:
         return reason_words(withheld[0], withheld[1], reader.language).text
@@ -182,29 +186,29 @@ def _text(reason: Reason, job_id: str, reader: Reader, more: Shown | None = None
         "until": _moment(reason.until),
         "since": _moment(reason.since),
         "what": reason.what or None,
-        "filters": [{"code": one.code, "machines": one.machines} for one in reason.filters],
+        "filters": [{"code": refusal.code, "machines": refusal.machines} for refusal in reason.filters],
         **(more or {}),
     }
     return condition_text(document, reader.language)
 
 
-def _filter_json(one: Refusal, language: str) -> Shown:
+def _filter_json(refusal: Refusal, language: str) -> Shown:
     return {
-        "code": one.code,
-        "text": filter_text(one.code, language),
-        "machines": one.machines,
-        "need": one.need,
-        "best": one.best,
-        "never": one.never,
+        "code": refusal.code,
+        "text": filter_text(refusal.code, language),
+        "machines": refusal.machines,
+        "need": refusal.need,
+        "best": refusal.best,
+        "never": refusal.never,
     }
 
 
-def _holders_json(holders: Iterable[Holder], reader: Reader) -> list[Shown]:
+def _holders_json(holders: Iterable[Holder], reader: Redactor) -> list[Shown]:
     """Queues that the reader knows by name; all others as one row per standing."""
     rows: dict[tuple[str, str, bool], Shown] = {}
-    for one in holders:
-        queue = reader.queue(one.queue)
-        key = (queue["id"] if queue is not None else "", one.standing.name.lower(), one.gangs == 0)
+    for holder in holders:
+        queue = reader.queue(holder.queue)
+        key = (queue["id"] if queue is not None else "", holder.standing.name.lower(), holder.gangs == 0)
         row = rows.setdefault(
             key,
             {
@@ -213,13 +217,13 @@ def _holders_json(holders: Iterable[Holder], reader: Reader) -> list[Shown]:
                 "jobs": 0,
                 "since": None,
                 "standing": key[1],
-                "kept": one.gangs == 0,
+                "kept": holder.gangs == 0,
             },
         )
-        for name, amount in zip(RESOURCE_NAMES, one.amount, strict=True):
+        for name, amount in zip(RESOURCE_NAMES, holder.amount, strict=True):
             row[name] += amount
-        row["jobs"] += one.gangs
-        since = _moment(one.since)
+        row["jobs"] += holder.gangs
+        since = _moment(holder.since)
         row["since"] = since if row["since"] is None or (since is not None and since < row["since"]) else row["since"]
     return list(rows.values())
 

@@ -15,6 +15,7 @@ from jobs.services.submission import Origin, Submission
 from jobs.services.submit import prepare
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
+from kernel.words import Text
 
 NOT_INHERITED = ("after", "after_ok", "after_any", "hold", "start_after")  # They were about the first time.
 
@@ -26,7 +27,10 @@ def prepare_again(*, actor: Actor, job: Job, kind: str, changes: Mapping[str, An
     but must be named again, since who clones may not know that they are used.
     """
     if job.kind == "build":
-        raise Conflict(f"{job.name} builds an image.", hint="Build the image again: berth images build NAME")
+        raise Conflict(
+            Text(f"{job.name} builds an image.", f"{job.name} 用于构建镜像。"),
+            hint=Text("Build the image again: berth images rebuild NAME", "请重新构建镜像：berth images rebuild NAME"),
+        )
     document = json.loads(StoredSpec.objects.values_list("document", flat=True).get(id=job.spec_id))
     inherited = {name: value for name, value in document.items() if name not in NOT_INHERITED}
     if job.parent_id is not None:
@@ -38,8 +42,13 @@ def prepare_again(*, actor: Actor, job: Job, kind: str, changes: Mapping[str, An
         secrets = inherited.pop("secrets", None)
         if secrets and "secrets" not in changes:
             names = ", ".join(sorted(set(secrets.values())))
-            message = f"The job uses the secrets {names}; a clone does not take them over."
-            hint = "Name them again under `secrets`, or send `secrets: {}` to do without."
+            message = Text(
+                f"The job uses the secrets {names}; a clone does not take them over.", f"作业使用密钥 {names}；克隆不会沿用。"
+            )
+            hint = Text(
+                "Name them again under `secrets`, or send `secrets: {}` to do without.",
+                "请在 `secrets` 中重新指定，或发送 `secrets: {}` 表示不使用。",
+            )
             raise InvalidInput(message, hint=hint, fields=[FieldError("/secrets", "secrets_not_inherited", message, hint)])
     merged = {name: value for name, value in {**inherited, **changes}.items() if value is not None}
     return prepare(actor=actor, tenant=str(job.tenant_id), document=merged)

@@ -83,8 +83,8 @@ PY
 """
 
 
-def _one(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
-         parameters: list[dict[str, Any]], spec: str, *, runtime: str = "1h") -> dict[str, Any]:  # fmt: skip
+def _template(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
+              parameters: list[dict[str, Any]], spec: str, *, runtime: str = "1h") -> dict[str, Any]:  # fmt: skip
     """A template by what is its own: each has its name, resources, an image and a longest run beside that. In `spec`, {resources}
     and {with_gpu} are what the parameters say of a task."""
     own = parse_text(spec.replace("{resources}", f"{{{_RESOURCES}}}").replace("{with_gpu}", f"{{{_WITH_GPU}}}"))
@@ -99,7 +99,7 @@ def _one(name: str, title: str, title_zh: str, icon: str, tags: list[str], about
 
 
 SHIPPED: tuple[dict[str, Any], ...] = (
-    _one(
+    _template(
         "hello",
         "One process",
         "单进程",
@@ -113,7 +113,7 @@ command: ${{ parameters.command }}
 resources: {resources}
 """,
     ),
-    _one(
+    _template(
         "pytorch-single",
         "PyTorch on one machine",
         "单机 PyTorch",
@@ -133,7 +133,7 @@ resources: {with_gpu}
 checkpoint: {path: ckpt, grace: 60s}
 """,
     ),
-    _one(
+    _template(
         "pytorch-distributed",
         "PyTorch on several machines",
         "多机 PyTorch",
@@ -157,7 +157,7 @@ placement: {together: pack}
 checkpoint: {path: ckpt, grace: 60s}
 """,
     ),
-    _one(
+    _template(
         "sweep",
         "Hyperparameter sweep",
         "超参数搜索",
@@ -192,7 +192,7 @@ command: |
 resources: {with_gpu}
 """,
     ),
-    _one(
+    _template(
         "notebook",
         "Notebook server",
         "笔记本服务",
@@ -215,7 +215,7 @@ checkpoint: {path: ckpt}
 """,
         runtime="8h",
     ),
-    _one(
+    _template(
         "tensorflow-ps",
         "TensorFlow with parameter servers",
         "TensorFlow 参数服务器",
@@ -261,7 +261,7 @@ roles:
 completion: {chief: chief}
 """,
     ),
-    _one(
+    _template(
         "mpi",
         "MPI",
         "MPI",

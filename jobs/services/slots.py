@@ -1,8 +1,8 @@
-"""Who stands where when somebody puts their own waiting jobs into another order.
+"""The places of waiting jobs when a user puts their own into another order.
 
 A place is a whole second and an id, lower first, as the scheduler compares them. The places that are there are dealt out anew:
-the job that comes k-th gets a place no earlier than the k-th was. So of anybody else's job it holds, wherever it stands, that no
-more of the mover's jobs are before it than were. Where an id would come too early for a place, the job stands a second later.
+the job that comes k-th gets a place no earlier than the k-th was. So any other user's job, wherever it stands, has no more
+of the mover's jobs before it than it had. Where an id would come too early for a place, the job stands a second later.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class OrderSlot(NamedTuple):
     """Where a job stands. Compared in this order."""
 
     at: int
     id: uuid.UUID
 
 
-def rearranged(places: Sequence[Place], order: Sequence[uuid.UUID]) -> dict[uuid.UUID, int]:
+def rearranged(places: Sequence[OrderSlot], order: Sequence[uuid.UUID]) -> dict[uuid.UUID, int]:
     """From when on each job of `order` stands, for those that move. `places` are those of the same jobs."""
     slots = sorted(places)
     assert {slot.id for slot in slots} == set(order), "the same jobs, in another order"
     was = {slot.id: slot.at for slot in slots}
     moved: dict[uuid.UUID, int] = {}
-    previous: Place | None = None
+    previous: OrderSlot | None = None
     for slot, job_id in zip(slots, order, strict=True):
-        place = Place(slot.at, job_id)
+        place = OrderSlot(slot.at, job_id)
         if place < slot:
-            place = Place(slot.at + 1, job_id)
+            place = OrderSlot(slot.at + 1, job_id)
         if previous is not None and place <= previous:
-            place = Place(previous.at if job_id > previous.id else previous.at + 1, job_id)
+            place = OrderSlot(previous.at if job_id > previous.id else previous.at + 1, job_id)
         if place.at != was[job_id]:
             moved[job_id] = place.at
         previous = place
@@ -53,7 +53,7 @@ def put(
     return [*rest[:at], *(job_id for job_id in order if job_id in taken), *rest[at:]]
 
 
-def inserted(block: Sequence[uuid.UUID], *, before: Place | None = None, after: Place | None = None) -> int:
+def inserted(block: Sequence[uuid.UUID], *, before: OrderSlot | None = None, after: OrderSlot | None = None) -> int:
     """The latest second at which a whole block stands before a place, or the earliest after one."""
     if before is not None:
         return before.at if max(block) < before.id else before.at - 1

@@ -1,4 +1,4 @@
-"""Stopping on somebody's word. What is asked is stored at once; the reconciler tells engines, again and again if need be."""
+"""Stopping at a user's request, which is stored at once; the reconciler tells engines, again and again if need be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05  # How often it looks without a hint.
 def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None, now: datetime, note: str = "") -> int:
     """Ask these jobs to stop; an array with all its children. Stopping what ended, or stops already, changes nothing.
 
-    `note` is the reason in the words of whoever asks; it is told with the stop. Returns how many jobs were asked. Queued ones are
+    `note` is the reason in the words of the actor; it is told with the stop. Returns how many jobs were asked. Queued ones are
     STOPPED at once; of others the engine must confirm first.
 
     Where a launch has an attempt in hand at this moment, the call returns once the engine was told, or after
@@ -54,7 +54,7 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
 
 
 def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], grace_seconds: float | None, now: datetime) -> int:
-    # Attempts before jobs, as everywhere: whoever locks in another order waits for ever.
+    # Attempts before jobs, as everywhere: another order of locks deadlocks.
     attempts = Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update()
     in_hand = [row[0] for row in attempts.values_list("id", "state", "lease_expires_at") if _is_in_hand(*row[1:], now=now)]
     if in_hand:
@@ -63,11 +63,12 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], g
         Job.objects.filter(id__in=ids, desired="run", state__in=JOB_LIFECYCLE.live_states)
         .order_by("id")
         .select_for_update(no_key=True)
-        .values_list("id", "state", "attempt_id")
+        .values_list("id", "state", "attempt_id", "started_at")
     )
     Job.objects.filter(id__in=[row[0] for row in rows]).update(desired="stop", stop_grace_seconds=grace_seconds)
-    stop_queued([job_id for job_id, state, _ in rows if state == JobState.QUEUED], actor=actor.name, detail=detail, now=now)
-    running = [(job_id, state, attempt_id) for job_id, state, attempt_id in rows if state != JobState.QUEUED and attempt_id]
+    queued = [(job_id, started_at) for job_id, state, _, started_at in rows if state == JobState.QUEUED]
+    stop_queued(queued, actor=actor.name, detail=detail, now=now)
+    running = [(job_id, state, attempt_id) for job_id, state, attempt_id, _ in rows if state != JobState.QUEUED and attempt_id]
     stop_attempts(
         running,
         cause="user",
@@ -80,11 +81,16 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], g
     return len(rows)
 
 
-def stop_queued(ids: Sequence[uuid.UUID], *, actor: str, detail: Mapping[str, str], now: datetime) -> None:
-    """Stop those of these jobs that still wait, at once: no engine has anything of them. Caller's transaction."""
-    reason = "stopped_before_start"
-    also = {"ended_at": now, "reason_code": reason, "reason_detail": dict(detail)}
-    changes = [Change(job_id, JobState.QUEUED, JobState.STOPPED, reason=reason, detail=detail, also=also) for job_id in ids]
+def stop_queued(
+    rows: Sequence[tuple[uuid.UUID, datetime | None]], *, actor: str, detail: Mapping[str, str], now: datetime
+) -> None:
+    """Stop those of these jobs (id, first start or None) that still wait, at once: no engine has anything of them. Caller's
+    transaction."""
+    changes = []
+    for job_id, started_at in rows:
+        reason = "stopped_before_start" if started_at is None else "stopped_before_restart"
+        also = {"ended_at": now, "reason_code": reason, "reason_detail": dict(detail)}
+        changes.append(Change(job_id, JobState.QUEUED, JobState.STOPPED, reason=reason, detail=detail, also=also))
     ended = [change.id for change in apply(JOB, changes, actor=actor, at=now)]
     settle([*ended, *derive_parents(ended, now=now)], now=now)
 

@@ -22,6 +22,7 @@ from jobs.spec.canonical import canonical, spec_digest
 from kernel.actor import Actor
 from kernel.ids import new_ids
 from kernel.resources import RESOURCE_NAMES
+from kernel.wait_codes import WaitCode
 from reconciling.bulk import BATCH_ROWS
 from reconciling.crashpoints import crashpoint
 from reconciling.models import Transition
@@ -68,7 +69,11 @@ def store(
             count=len(heads) + sum(row["array_size"] or 0 for row in heads),
             at=now,
         )
-        sources = {row["id"]: one.checkpoint_from for row, one in zip(heads, submissions, strict=True) if one.checkpoint_from}
+        sources = {
+            row["id"]: submission.checkpoint_from
+            for row, submission in zip(heads, submissions, strict=True)
+            if submission.checkpoint_from
+        }
         for chunk in _chunks(_with_children(heads)):
             dependencies = list(_dependencies(chunk, submissions, heads))
             _write(chunk, dependencies, audit, actor, now)
@@ -85,22 +90,28 @@ def store(
 
 def _with_fetches(submissions: Sequence[Submission]) -> tuple[dict[uuid.UUID, Submission], Sequence[Submission]]:
     """The jobs that fetch code, by the id that each gets, and the submissions that wait for them. Equal fetches are one."""
-    wanted = {spec_digest(canonical(one.fetch.spec)): one.fetch for one in submissions if one.fetch is not None}
+    wanted = {
+        spec_digest(canonical(submission.fetch.spec)): submission.fetch
+        for submission in submissions
+        if submission.fetch is not None
+    }
     if not wanted:
         return {}, submissions
     ids = dict(zip(wanted, new_ids(len(wanted)), strict=True))
     fetches = {ids[digest]: fetch for digest, fetch in wanted.items()}
     waiting = [
-        one
-        if one.fetch is None
-        else replace(one, dependencies=(*one.dependencies, (CODE, ids[spec_digest(canonical(one.fetch.spec))])))
-        for one in submissions
+        submission
+        if submission.fetch is None
+        else replace(
+            submission, dependencies=(*submission.dependencies, (CODE, ids[spec_digest(canonical(submission.fetch.spec))]))
+        )
+        for submission in submissions
     ]
     return fetches, waiting
 
 
 def _request_the_rest(heads: Sequence[Row], submissions: Sequence[Submission], actor: Actor, now: datetime) -> None:
-    """Ask for the priority that whoever submits may not use by themselves, where they gave a reason."""
+    """Ask for the priority that the submitter may not use without approval, where they gave a reason."""
     requests = [
         new_request(
             actor=actor,
@@ -125,7 +136,11 @@ def _with_children(heads: Iterable[Row]) -> Iterator[Row]:
         yield head
         if head["array_size"]:
             child = {**head, "parent_id": head["id"], "origin_id": None, "origin_kind": ""}
-            child |= {"array_size": None, "array_parallelism": None, "reason_code": "held" if head["hold"] else "scheduling"}
+            child |= {
+                "array_size": None,
+                "array_parallelism": None,
+                "reason_code": WaitCode.HELD if head["hold"] else WaitCode.SCHEDULING,
+            }
             for index, child_id in enumerate(new_ids(head["array_size"])):
                 yield {**child, "id": child_id, "array_index": index}
 
@@ -175,7 +190,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "desired": "run",
         "hold": spec.hold,
         "priority": submission.priority,
-        "reason_code": "array" if array else "held" if spec.hold else "scheduling",
+        "reason_code": WaitCode.ARRAY if array else WaitCode.HELD if spec.hold else WaitCode.SCHEDULING,
         "reason_detail": {},
         "condition": "",
         **{name: getattr(ask, name) for name in RESOURCE_NAMES},

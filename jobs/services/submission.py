@@ -9,6 +9,7 @@ from images.services import ResolvedImage
 from jobs.spec.model import JobSpec
 from kernel.priorities import NORMAL
 from kernel.resources import Resources
+from kernel.words import Text
 from tenants.selectors import TenantFacts
 
 
@@ -28,10 +29,10 @@ class Submission:
     image: ResolvedImage
     code_digest: str
     dependencies: tuple[tuple[str, uuid.UUID], ...]  # (condition, job id)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Text[str], ...] = ()
     runtime_limit: int | None = None  # The queue's, in seconds.
     default_runtime: int | None = None  # The queue's, in seconds.
-    priority: int = NORMAL  # As it is stored: what the spec asks for, as far as whoever submits may go.
+    priority: int = NORMAL  # As it is stored: what the spec asks for, as far as the submitter may go.
     checkpoint_from: uuid.UUID | None = None  # The job whose checkpoint it begins with a copy of.
     priority_reason: str | None = None  # Why the rest is requested; None: it is not.
     code_commit: str | None = None

@@ -14,22 +14,23 @@ from typing import Any
 from jobs.lifecycle.unmet import change_text
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
-from jobs.scheduling.core.state.work import Job as Waiting
+from jobs.scheduling.core.state.work import JobAsk as Waiting
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetCap
 from jobs.services.priority import granted_priority
-from jobs.services.redaction import Reader, Shown
+from jobs.services.redaction import Redactor, Shown
 from jobs.services.what_if_changes import FOR_OPERATORS
 from kernel.actor import TenantRole
 from kernel.resources import Resources
-from tenants.access import role_allows
-from tenants.grants import default_grant, priority_grants
-from tenants.quota.caps import TOGETHER
-from tenants.quota.edits import Change as SetLimits
+from kernel.wait_codes import WaitCode
+from tenants.capacity.grants import default_grant, priority_grants
+from tenants.capacity.quota.caps import TOGETHER
+from tenants.capacity.quota.edits import Change as SetLimits
+from tenants.identity.access import role_allows
 
 OPERATOR: Shown = {"role": "operator", "tenant": None}
 
 
-def changes_json(changes: Iterable[Change], job: Waiting, reader: Reader, now: datetime) -> list[Shown]:
+def changes_json(changes: Iterable[Change], job: Waiting, reader: Redactor, now: datetime) -> list[Shown]:
     """Each change with its words, and `by`, who may make it, where the reader may not: a role, and the tenant that it is a role
     in as far as the reader may know that. Ends of jobs that the reader does not see are counted."""
     found: list[tuple[Shown, Shown | None]] = []
@@ -50,7 +51,7 @@ def changes_json(changes: Iterable[Change], job: Waiting, reader: Reader, now: d
     return [{"change": body, "text": change_text(body, reader.language, by), "by": by} for body, by in found]
 
 
-def may_be_thought_of(bodies: Iterable[Mapping[str, Any]], reader: Reader) -> bool:
+def may_be_thought_of(bodies: Iterable[Mapping[str, Any]], reader: Redactor) -> bool:
     """Whether a what-if takes these changes from the reader: machines are for operators, and what is not named cannot be sent."""
     is_operator = role_allows(reader.actor, None, "node.edit")
     return all(
@@ -62,12 +63,13 @@ def may_be_thought_of(bodies: Iterable[Mapping[str, Any]], reader: Reader) -> bo
     )
 
 
-def _change(change: Change, job: Waiting, reader: Reader) -> Shown | None:
+def _change(change: Change, job: Waiting, reader: Redactor) -> Shown | None:
     match change:
         case Release() if not job.pools:
             return None  # What withholds it is that no pool takes it: the other changes are about that.
         case Release():
-            code = job.withheld.code if job.withheld is not None else "array_parallelism" if job.array else "not_before"
+            code = WaitCode.ARRAY_PARALLELISM if job.array else WaitCode.NOT_BEFORE
+            code = job.withheld.code if job.withheld is not None else code
             return {"release": {"job": change.job_id, "from": code}}
         case Ask():
             return {"ask": {"job": change.job_id, **_ask(change, job, reader)}}
@@ -89,7 +91,7 @@ def _change(change: Change, job: Waiting, reader: Reader) -> Shown | None:
             return None
 
 
-def _ask(change: Ask, job: Waiting, reader: Reader) -> Shown:
+def _ask(change: Ask, job: Waiting, reader: Redactor) -> Shown:
     found: Shown = {}
     if change.gang is not None:
         found |= _differences(job.gang, change.gang)
@@ -131,7 +133,7 @@ def _differences(before: GangAsk, after: GangAsk) -> Shown:
     return {"roles": roles, **found} if roles else found
 
 
-def is_about_others(change: Change, job: Waiting, reader: Reader) -> bool:
+def is_about_others(change: Change, job: Waiting, reader: Redactor) -> bool:
     """Whether it would change limits of a queue that the reader does not see and that is not above the job's own."""
     if not isinstance(change, SetLimits):
         return False
@@ -144,7 +146,7 @@ def is_about_others(change: Change, job: Waiting, reader: Reader) -> bool:
     return change.queue_id not in above and reader.queue(numbers.queue_at.get(change.queue_id, 0)) is None
 
 
-def _quota(change: SetLimits, reader: Reader) -> Shown:
+def _quota(change: SetLimits, reader: Redactor) -> Shown:
     queue = reader.queue(reader.loaded.numbers.queue_at.get(change.queue_id, 0))
     pool = reader.pool(reader.loaded.numbers.pool_at.get(change.pool_id, -1))
     named = {"queue": queue["id"], "queue_name": queue["name"]} if queue is not None else {}
@@ -158,42 +160,42 @@ def _cap(change: SetCap, job: Waiting) -> Shown:
     return {"job": job.id, "above": above, **together, "what": change.what, "amount": change.amount}
 
 
-def _end(job_id: str, reader: Reader) -> Shown:
+def _end(job_id: str, reader: Redactor) -> Shown:
     named = reader.job(job_id)
     shown: Shown = {"job": job_id, "name": named["name"] if named else None}
     return {**shown, "queued": True} if _waits(job_id, reader) else {**shown, "amounts": _held(job_id, reader).as_dict()}
 
 
-def _waits(job_id: str, reader: Reader) -> bool:
-    return any(one.id == job_id for one in reader.loaded.state.waiting)
+def _waits(job_id: str, reader: Redactor) -> bool:
+    return any(waiting_job.id == job_id for waiting_job in reader.loaded.state.waiting)
 
 
-def _held(job_id: str, reader: Reader) -> Resources:
+def _held(job_id: str, reader: Redactor) -> Resources:
     amounts = Resources()
-    for one in reader.loaded.state.running:
-        if one.job.id == job_id:
-            for _, amount in one.need:
+    for held in reader.loaded.state.running:
+        if held.job.id == job_id:
+            for _, amount in held.need:
                 amounts += Resources(*amount)
     return amounts
 
 
-def _nodes(change: AddMachines, reader: Reader) -> Shown:
-    one = change.machines[0]
+def _nodes(change: AddMachines, reader: Redactor) -> Shown:
+    machine = change.machines[0]
     return {
-        "pool": reader.pool(one.pool),
+        "pool": reader.pool(machine.pool),
         "count": len(change.machines),
-        "gpu_millis": one.gpus * WHOLE_MILLIS,
-        "cpu_millis": one.cpu_millis,
-        "memory_bytes": one.memory_bytes,
-        "gpu_model": one.model,
+        "gpu_millis": machine.gpus * WHOLE_MILLIS,
+        "cpu_millis": machine.cpu_millis,
+        "memory_bytes": machine.memory_bytes,
+        "gpu_model": machine.model,
     }
 
 
 # --- Who may make them --------------------------------------------------------------------------------------------------------
 
 
-def _by(change: Change, job: Waiting, reader: Reader, now: datetime) -> Shown | None:
-    """Who may make a change; None where the reader may, or nobody has to do anything."""
+def _by(change: Change, job: Waiting, reader: Redactor, now: datetime) -> Shown | None:
+    """Who may make a change; None where the reader may, or there is nothing to do."""
     actor = reader.actor
     match change:
         case AddMachines() | Block():
@@ -206,7 +208,7 @@ def _by(change: Change, job: Waiting, reader: Reader, now: datetime) -> Shown | 
             return _manager(change.tenant_id, "cap.edit", reader)
         case End():
             return _manager(reader.tenants[change.job_id], "job.stop", reader, reader.owners[change.job_id])
-        case Release() if job.tenants and job.withheld is not None and job.withheld.code == "held":
+        case Release() if job.tenants and job.withheld is not None and job.withheld.code == WaitCode.HELD:
             return _manager(job.tenants[0], "job.edit", reader, job.user)
         case Rank() if job.tenants:
             return _ranker(change, job, reader, now)
@@ -214,20 +216,24 @@ def _by(change: Change, job: Waiting, reader: Reader, now: datetime) -> Shown | 
             return None
 
 
-def _manager(tenant_id: uuid.UUID | None, verb: str, reader: Reader, owner_id: uuid.UUID | None = None) -> Shown | None:
-    """The managers of a tenant, or operators where it is nobody's; None where the reader may do it."""
+def _manager(tenant_id: uuid.UUID | None, verb: str, reader: Redactor, owner_id: uuid.UUID | None = None) -> Shown | None:
+    """The managers of a tenant, or operators where there is none; None where the reader may do it."""
     if role_allows(reader.actor, tenant_id, verb, owner_id):
         return None
     return OPERATOR if tenant_id is None else {"role": "manager", "tenant": reader.tenant(tenant_id)}
 
 
-def _ranker(change: Rank, job: Waiting, reader: Reader, now: datetime) -> Shown | None:
+def _ranker(change: Rank, job: Waiting, reader: Redactor, now: datetime) -> Shown | None:
     """A person moves their own jobs among their own, and raises priorities as far as they may; all else is for managers, or for
     operators where it is above what managers may."""
     tenant_id = job.tenants[0]
     if change.order is not None:
-        others = [one for one in reader.loaded.state.waiting if one.queue == job.queue and one.id != job.id]
-        among_own = all((one.user, one.priority) == (job.user, job.priority) for one in others)
+        others = [
+            waiting_job
+            for waiting_job in reader.loaded.state.waiting
+            if waiting_job.queue == job.queue and waiting_job.id != job.id
+        ]
+        among_own = all((waiting_job.user, waiting_job.priority) == (job.user, job.priority) for waiting_job in others)
         return _manager(tenant_id, "job.move", reader, job.user if among_own else None)
     wanted = change.priority or 0
     if wanted <= granted_priority(reader.actor, tenant_id, now=now):
@@ -236,12 +242,12 @@ def _ranker(change: Rank, job: Waiting, reader: Reader, now: datetime) -> Shown 
     return OPERATOR if wanted > highest else {"role": "manager", "tenant": reader.tenant(tenant_id)}
 
 
-def _owner_above(queue_id: uuid.UUID | None, reader: Reader) -> uuid.UUID | None:
+def _owner_above(queue_id: uuid.UUID | None, reader: Redactor) -> uuid.UUID | None:
     """The tenant that owns the queue above, whose managers set limits; None: operators do."""
     parent_id = next((queue.parent_id for queue in reader.tree.queues if queue.id == queue_id), None)
     return None if parent_id is None else reader.tree.tenants.get(parent_id)
 
 
-def _top_queue(tenant_id: uuid.UUID, reader: Reader) -> uuid.UUID | None:
+def _top_queue(tenant_id: uuid.UUID, reader: Redactor) -> uuid.UUID | None:
     """The first of a tenant's queues from the root on."""
     return next((queue.id for queue in reader.tree.queues if reader.tree.tenants[queue.id] == tenant_id), None)

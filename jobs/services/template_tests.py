@@ -1,4 +1,4 @@
-"""A template's test run: a job of its defaults, and what is told of it to whoever may use the template.
+"""A template's test run: a job of its defaults, and what is told of it to users of the template.
 
 The result is read from the job and nowhere kept. A run tells of the document and parameters that it was made of: once those are
 others, its result is outdated; a new title or tag changes nothing.
@@ -15,6 +15,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from jobs.bounds import TAGS
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Job, Template
 from jobs.services.store import store
@@ -22,8 +23,8 @@ from jobs.services.submit import prepare
 from jobs.services.templates import locked, render
 from kernel.actor import Actor
 from kernel.errors import Conflict, InvalidInput
-from kernel.limits import TAGS
-from tenants.access import role_allows
+from kernel.words import Text
+from tenants.identity.access import role_allows
 
 TAG = "template-test"
 RESULTS = ("never", "running", "passed", "failed", "outdated")
@@ -31,7 +32,7 @@ RESULTS = ("never", "running", "passed", "failed", "outdated")
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What is known of a template's last test run. `job_id` and `job_name` only for whoever may see the job."""
+    """What is known of a template's last test run. `job_id` and `job_name` only for actors who may see the job."""
 
     result: str
     at: datetime | None = None
@@ -50,7 +51,10 @@ def start_test(*, actor: Actor, template: Template, tenant: str | None, queue: s
     with transaction.atomic():
         row = locked(template)
         if row.test_job_id is not None and Job.objects.filter(id=row.test_job_id, state__in=JOB_LIFECYCLE.live_states).exists():
-            raise Conflict("A test run of this template has not ended yet.", hint="Wait for its end, or stop its job.")
+            raise Conflict(
+                Text("A test run of this template has not ended yet.", "此模板的测试运行尚未结束。"),
+                hint=Text("Wait for its end, or stop its job.", "请等它结束，或停止其作业。"),
+            )
         made = render(actor=actor, template=row, parameters={}, queue=queue)
         if made.problems:
             raise InvalidInput(made.problems[0].message, hint=made.problems[0].hint, fields=made.problems)

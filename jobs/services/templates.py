@@ -14,6 +14,7 @@ from django.db.models import F, Q
 
 from activity import cursors
 from activity.services import record_audit
+from jobs.bounds import SPEC_BYTES
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
 from jobs.selectors.templates import found_by
 from jobs.services.shipped_templates import SHIPPED
@@ -22,11 +23,11 @@ from jobs.spec.templating import check_template, fill, judge, read_parameters, r
 from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor, system_actor
 from kernel.errors import BerthError, Conflict, FieldError, InvalidInput, NotFound, PreconditionFailed, TooLarge
-from kernel.limits import SPEC_BYTES
-from tenants.access import demand
-from webapi.fields import SLUG
+from kernel.names import SLUG
+from kernel.words import Text
+from tenants.identity.access import demand
 
-PER_TENANT = 500  # More than anybody looks through; a list of them is a few pages.
+PER_TENANT = 500  # More than a user looks through; a list of them is a few pages.
 TAGS_MAX = 16
 SHIPPED_SET = 1  # Grows when a release brings others that installations should be given.
 _SHIPPED = "jobs.shipped_templates"
@@ -44,12 +45,15 @@ class Rendered:
 
 
 def create_template(*, actor: Actor, tenant_id: uuid.UUID | None, given: Mapping[str, Any], now: datetime) -> Template:
-    """Keep a new template for a tenant; without a tenant, for everybody. Raises InvalidInput with all that is wrong."""
+    """Keep a new template for a tenant; without a tenant, for all users. Raises InvalidInput with all that is wrong."""
     demand(actor, tenant_id, "template.publish" if tenant_id is None else "template.create", actor.user_id)
     values = _checked(given)
     with transaction.atomic():
         if Template.objects.filter(Q(tenant_id=tenant_id)).count() >= PER_TENANT:
-            raise Conflict(f"There are {PER_TENANT} templates here already.", hint="Delete some that nobody uses.")
+            raise Conflict(
+                Text(f"There are {PER_TENANT} templates here already.", f"此处已有 {PER_TENANT} 个模板。"),
+                hint=Text("Delete some that are not used.", "请删除无人使用的模板。"),
+            )
         row = Template(
             tenant_id=tenant_id,
             owner_id=actor.user_id,
@@ -71,8 +75,14 @@ def update_template(
         row = locked(template)
         if expected_version is not None and row.version != expected_version:
             raise PreconditionFailed(
-                f"The template has version {row.version} now, not {expected_version}.",
-                hint="Read it again, apply your change to the new version, and send its ETag.",
+                Text(
+                    f"The template has version {row.version} now, not {expected_version}.",
+                    f"该模板当前版本为 {row.version}，而非 {expected_version}。",
+                ),
+                hint=Text(
+                    "Read it again, apply your change to the new version, and send its ETag.",
+                    "请重新读取，在新版本上修改，并发送其 ETag。",
+                ),
             )
         before = {name: getattr(row, name) for name in changes}
         values = _checked({**{name: getattr(row, name) for name in FIELDS}, **changes})
@@ -87,9 +97,12 @@ def update_template(
 
 
 def publish_template(*, actor: Actor, template: Template, now: datetime) -> Template:
-    """Give a tenant's template to everybody. It leaves the tenant: from now on operators look after it."""
+    """Give a tenant's template to all users. It leaves the tenant: from now on operators look after it."""
     if template.tenant_id is None:
-        raise Conflict("This template is public already.", hint="There is nothing left to do.")
+        raise Conflict(
+            Text("This template is public already.", "该模板已经公开。"),
+            hint=Text("There is nothing left to do.", "无需再做任何操作。"),
+        )
     with transaction.atomic():
         row = locked(template)
         tenant_id, row.tenant_id = row.tenant_id, None
@@ -129,7 +142,7 @@ def render(
 
 
 def count_use(template_id: uuid.UUID) -> None:
-    """Somebody filled it in to run it."""
+    """Count a use: a user filled it in to run it."""
     Template.objects.filter(id=template_id).update(uses=F("uses") + 1)
 
 
@@ -148,8 +161,8 @@ def ensure_shipped_templates(now: datetime) -> int:
             return 0
         taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
         rows = []
-        for one in SHIPPED:
-            values = _checked(one)
+        for template in SHIPPED:
+            values = _checked(template)
             if values["name"] not in taken:
                 rows.append(Template(is_shipped=True, created_at=now, updated_at=now, published_at=now, **values))
         Template.objects.bulk_create(rows)
@@ -165,11 +178,11 @@ def _judged_there(actor: Actor, tenant: str, document: Any) -> tuple[FieldError,
     try:
         prepare(actor=actor, tenant=tenant, document=document)
     except InvalidInput as error:
-        return error.fields or (FieldError("", "invalid", error.detail, error.hint),)
+        return error.fields or (FieldError("", "invalid", error.detail_text, error.hint_text),)
     except BerthError as error:
         if error.status in {403, 404}:
             raise
-        return (FieldError("", str(error.code), error.detail, error.hint),)
+        return (FieldError("", str(error.code), error.detail_text, error.hint_text),)
     return ()
 
 
@@ -178,13 +191,28 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     errors: list[FieldError] = []
     name, icon = str(given.get("name", "")), str(given.get("icon", ""))
     if not SLUG.fullmatch(name) or len(name) > TEMPLATE_NAME_LENGTH:
-        message = "Use small letters, digits and inner hyphens, at most 63."
+        message = Text(
+            "Use small letters, digits and inner hyphens, at most 63.", "请使用小写字母、数字及名称内部的连字符，最多 63 个字符。"
+        )
         errors.append(FieldError("/name", "invalid", message))
     if icon and not SLUG.fullmatch(icon):
-        errors.append(FieldError("/icon", "invalid", "An icon is one word: small letters, digits and inner hyphens."))
+        errors.append(
+            FieldError(
+                "/icon",
+                "invalid",
+                Text(
+                    "An icon is one word: small letters, digits and inner hyphens.",
+                    "图标为一个单词：小写字母、数字及内部的连字符。",
+                ),
+            )
+        )
     tags = list(dict.fromkeys(given.get("tags", ())))
     if len(tags) > TAGS_MAX:
-        errors.append(FieldError("/tags", "too_many", f"A template has at most {TAGS_MAX} tags."))
+        errors.append(
+            FieldError(
+                "/tags", "too_many", Text(f"A template has at most {TAGS_MAX} tags.", f"一个模板最多有 {TAGS_MAX} 个标签。")
+            )
+        )
     for index, tag in enumerate(tags):
         try:
             parse_tag(tag)
@@ -192,9 +220,19 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
             errors.append(FieldError(f"/tags/{index}", error.code, error.message, error.hint))
     document = given["spec"]
     if len(json.dumps(document)) > SPEC_BYTES:
-        raise TooLarge(f"A template's document has at most {SPEC_BYTES} bytes.", hint="Put data into files or volumes.")
+        raise TooLarge(
+            Text(f"A template's document has at most {SPEC_BYTES} bytes.", f"模板的文档最多 {SPEC_BYTES} 字节。"),
+            hint=Text("Put data into files or volumes.", "请将数据放入文件或存储卷。"),
+        )
     if not isinstance(document, dict):
-        errors.append(FieldError("/spec", "mapping", "A job is a mapping of keys to values.", "Begin with command."))
+        errors.append(
+            FieldError(
+                "/spec",
+                "mapping",
+                Text("A job is a mapping of keys to values.", "作业是从键到值的映射。"),
+                Text("Begin with command.", "请以 command 开头。"),
+            )
+        )
     try:
         parameters = read_parameters(given.get("parameters", ()))
         if isinstance(document, dict):
@@ -209,7 +247,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
         "name": name,
         "icon": icon,
         "tags": tags,
-        "parameters": [one.as_dict() for one in parameters],
+        "parameters": [parameter.as_dict() for parameter in parameters],
         "spec": document,
         "found_by": found_by(name, (texts["title"], texts["title_zh"]), tags),
     }
@@ -220,9 +258,15 @@ def locked(template: Template) -> Template:
     tenant's member end when it is published."""
     row = Template.objects.select_for_update().filter(id=template.pk).first()
     if row is None:
-        raise NotFound("There is no such template any more.", hint="Somebody deleted it a moment ago.")
+        raise NotFound(
+            Text("There is no such template any more.", "该模板已不存在。"),
+            hint=Text("It was deleted a moment ago.", "刚刚被删除。"),
+        )
     if row.tenant_id != template.tenant_id:
-        raise Conflict("The template was published meanwhile.", hint="Read it again: operators look after it now.")
+        raise Conflict(
+            Text("The template was published meanwhile.", "该模板已被发布。"),
+            hint=Text("Read it again: operators look after it now.", "请重新读取：现在由运维人员维护。"),
+        )
     return row
 
 
@@ -231,9 +275,14 @@ def _save(row: Template, *, force_insert: bool = False) -> None:
         with transaction.atomic():
             row.save(force_insert=force_insert)
     except IntegrityError:
-        where = "is public already" if row.tenant_id is None else "is in this tenant already"
-        message = f"A template called {row.name} {where}."
-        raise Conflict(message, hint="Take another name.", fields=[FieldError("/name", "taken", message)]) from None
+        message = (
+            Text(f"A template called {row.name} is public already.", f"已有名为 {row.name} 的公开模板。")
+            if row.tenant_id is None
+            else Text(f"A template called {row.name} is in this tenant already.", f"该租户已有名为 {row.name} 的模板。")
+        )
+        raise Conflict(
+            message, hint=Text("Take another name.", "请换一个名称。"), fields=[FieldError("/name", "taken", message)]
+        ) from None
 
 
 def _audit(
@@ -260,6 +309,6 @@ def _audit(
 
 
 def names_of(rows: Sequence[Template]) -> tuple[frozenset[uuid.UUID], frozenset[uuid.UUID]]:
-    """Tenants and owners to look up for what is shown of them: owners of public ones are nobody's business."""
+    """Tenants and owners to look up for what is shown of them: owners of public templates are shown to no user."""
     tenants = frozenset(row.tenant_id for row in rows if row.tenant_id is not None)
     return tenants, frozenset(row.owner_id for row in rows if row.tenant_id is not None and row.owner_id is not None)

@@ -3,9 +3,9 @@
 Plain Python and pydantic only. A user's text is data: nothing here expands, trims or interprets it."""
 
 from jobs.spec.canonical import canonical, spec_digest, to_document
-from jobs.spec.diff import Difference, diff_specs
+from jobs.spec.diff import SpecChange, diff_specs
 from jobs.spec.documents import Document, Format, check_document, parse_text, pointer, read_text
-from jobs.spec.model import DEFAULT_NAME, DEFAULT_ROLE, FRAMEWORKS, JobSpec, Kind, RetryClass, Role
+from jobs.spec.model import DEFAULT_NAME, DEFAULT_ROLE, FRAMEWORKS, JobKind, JobSpec, RetryClass, Role
 from jobs.spec.overrides import apply_overrides
 from jobs.spec.parse import parse_document, parse_spec, with_lines
 from jobs.spec.schema import json_schema
@@ -17,13 +17,13 @@ __all__ = [
     "FRAMEWORKS",
     "PRIORITIES",
     "BadValue",
-    "Difference",
     "Document",
     "Format",
+    "JobKind",
     "JobSpec",
-    "Kind",
     "RetryClass",
     "Role",
+    "SpecChange",
     "apply_overrides",
     "canonical",
     "check_document",

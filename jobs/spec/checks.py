@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobs import frameworks
+from jobs import bounds, frameworks
 from jobs.spec.model import JobSpec, RoleCompletion
 from jobs.spec.values import shown
 from kernel import limits
+from kernel.words import Saying, Text
 
 Location = tuple[str | int, ...]
 RESERVED_PREFIX = "BERTH_"
@@ -22,8 +23,8 @@ class Problem(NamedTuple):
 
     location: Location
     code: str
-    message: str
-    hint: str = ""
+    message: Saying
+    hint: Saying = ""
 
 
 Check = Callable[[JobSpec, frozenset[str]], Iterator[Problem]]
@@ -37,34 +38,68 @@ def cross_check(spec: JobSpec, broken: frozenset[str] = frozenset()) -> Iterator
 
 def _check_roles(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     if not spec.roles and not broken & {"roles", "replicas"}:
-        yield Problem(("roles",), "missing", "The job has no role.", "Add command: followed by what to run.")
+        yield Problem(
+            ("roles",),
+            "missing",
+            Text("The job has no role.", "作业没有角色。"),
+            Text("Add command: followed by what to run.", "请添加 command: 及要运行的命令。"),
+        )
     for name, role in spec.roles.items():
         if role.replicas.min > role.replicas.max:
-            message = f"Role {name} asks for at least {role.replicas.min} and at most {role.replicas.max} replicas."
-            yield Problem(("roles", name, "replicas"), "range", message, "Swap min and max.")
+            message = Text(
+                f"Role {name} asks for at least {role.replicas.min} and at most {role.replicas.max} replicas.",
+                f"角色 {name} 请求至少 {role.replicas.min}、至多 {role.replicas.max} 个副本。",
+            )
+            yield Problem(("roles", name, "replicas"), "range", message, Text("Swap min and max.", "请交换 min 与 max。"))
         for index, port in enumerate(role.ports):
             if port.startswith("berth-"):
-                yield Problem(("roles", name, "ports", index), "reserved", f"Port name {port} is reserved.", "Rename the port.")
+                yield Problem(
+                    ("roles", name, "ports", index),
+                    "reserved",
+                    Text(f"Port name {port} is reserved.", f"端口名 {port} 为保留名。"),
+                    Text("Rename the port.", "请重命名端口。"),
+                )
         for other in spec.roles:
             if other.startswith(f"{name}-ports") and role.ports:
-                message = f"Role {other} and the ports of role {name} would share names of variables."
-                yield Problem(("roles", other), "role_collision", message, f"Rename role {other}.")
+                message = Text(
+                    f"Role {other} and the ports of role {name} would share names of variables.",
+                    f"角色 {other} 与角色 {name} 的端口会使用相同的变量名。",
+                )
+                yield Problem(
+                    ("roles", other), "role_collision", message, Text(f"Rename role {other}.", f"请重命名角色 {other}。")
+                )
 
 
 def _check_size(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     tasks = spec.task_count_max
-    if tasks > limits.TASKS_PER_JOB:
-        message = f"The roles have {tasks} tasks together; at most {limits.TASKS_PER_JOB} are allowed."
-        yield Problem(("roles",), "too_many_tasks", message, "Lower replicas, or split the job.")
+    if tasks > bounds.TASKS_PER_JOB:
+        message = Text(
+            f"The roles have {tasks} tasks together; at most {bounds.TASKS_PER_JOB} are allowed.",
+            f"各角色共有 {tasks} 个任务；最多 {bounds.TASKS_PER_JOB} 个。",
+        )
+        yield Problem(
+            ("roles",), "too_many_tasks", message, Text("Lower replicas, or split the job.", "请减少副本数，或拆分作业。")
+        )
     if spec.array is None:
         return
-    if tasks * spec.array.size > limits.TASKS_PER_ARRAY:
+    if tasks * spec.array.size > bounds.TASKS_PER_ARRAY:
         total = tasks * spec.array.size
-        message = f"{spec.array.size} children of {tasks} tasks are {total}; at most {limits.TASKS_PER_ARRAY} are allowed."
-        yield Problem(("array", "size"), "too_many_tasks", message, "Lower array.size, or submit several arrays.")
+        message = Text(
+            f"{spec.array.size} children of {tasks} tasks are {total}; at most {bounds.TASKS_PER_ARRAY} are allowed.",
+            f"{spec.array.size} 个子作业各 {tasks} 个任务，共 {total} 个；最多 {bounds.TASKS_PER_ARRAY} 个。",
+        )
+        yield Problem(
+            ("array", "size"),
+            "too_many_tasks",
+            message,
+            Text("Lower array.size, or submit several arrays.", "请减小 array.size，或分成多个数组作业提交。"),
+        )
     if spec.array.parallelism is not None and spec.array.parallelism > spec.array.size:
-        message = f"array.parallelism {spec.array.parallelism} is above array.size {spec.array.size}."
-        yield Problem(("array", "parallelism"), "range", message, "Leave it out for no limit.")
+        message = Text(
+            f"array.parallelism {spec.array.parallelism} is above array.size {spec.array.size}.",
+            f"array.parallelism {spec.array.parallelism} 大于 array.size {spec.array.size}。",
+        )
+        yield Problem(("array", "parallelism"), "range", message, Text("Leave it out for no limit.", "省略则不限制。"))
 
 
 def check_environment(spec: JobSpec, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
@@ -78,18 +113,26 @@ def check_environment(spec: JobSpec, broken: frozenset[str] = frozenset()) -> It
                 yield Problem(
                     (*place, name),
                     "reserved",
-                    f"{name} is reserved: Berth sets the variables beginning with {RESERVED_PREFIX}.",
-                    "Rename it.",
+                    Text(
+                        f"{name} is reserved: Berth sets the variables beginning with {RESERVED_PREFIX}.",
+                        f"{name} 为保留名：以 {RESERVED_PREFIX} 开头的变量由 Berth 设置。",
+                    ),
+                    Text("Rename it.", "请重命名。"),
                 )
             elif name in reserved:
                 yield Problem(
                     (*place, name),
                     "reserved",
-                    f"{name} is set by framework {spec.framework}.",
-                    "Remove it, or use framework: none.",
+                    Text(f"{name} is set by framework {spec.framework}.", f"{name} 由框架 {spec.framework} 设置。"),
+                    Text("Remove it, or use framework: none.", "请去掉，或使用 framework: none。"),
                 )
             elif name in spec.secrets and place != ("secrets",):
-                yield Problem((*place, name), "env_and_secret", f"{name} is both a variable and a secret.", "Remove one of them.")
+                yield Problem(
+                    (*place, name),
+                    "env_and_secret",
+                    Text(f"{name} is both a variable and a secret.", f"{name} 既是变量又是密钥。"),
+                    Text("Remove one of them.", "请去掉其中一个。"),
+                )
     yield from _check_environment_size(spec)
 
 
@@ -99,8 +142,11 @@ def _check_environment_size(spec: JobSpec) -> Iterator[Problem]:
         size = common + _size(role.env)
         if size > limits.ENV_BYTES:
             place = ("roles", name, "env") if role.env else ("env",)
-            message = f"The variables of role {name} have {size} bytes; at most {limits.ENV_BYTES} are allowed."
-            yield Problem(place, "env_too_large", message, "Put data into files.")
+            message = Text(
+                f"The variables of role {name} have {size} bytes; at most {limits.ENV_BYTES} are allowed.",
+                f"角色 {name} 的变量共 {size} 字节；最多 {limits.ENV_BYTES} 字节。",
+            )
+            yield Problem(place, "env_too_large", message, Text("Put data into files.", "请将数据放入文件。"))
             return
 
 
@@ -113,10 +159,20 @@ def _check_completion(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem
         return
     chief = spec.completion.chief
     if chief is not None and chief not in spec.roles:
-        yield Problem(("completion", "chief"), "unknown_role", f"The job has no role {shown(chief)}.", _roles_hint(spec))
+        yield Problem(
+            ("completion", "chief"),
+            "unknown_role",
+            Text(f"The job has no role {shown(chief)}.", f"作业没有角色 {shown(chief)}。"),
+            _roles_hint(spec),
+        )
     for name, rule in spec.completion.roles.items():
         if name not in spec.roles:
-            yield Problem(("completion", "roles", name), "unknown_role", f"The job has no role {shown(name)}.", _roles_hint(spec))
+            yield Problem(
+                ("completion", "roles", name),
+                "unknown_role",
+                Text(f"The job has no role {shown(name)}.", f"作业没有角色 {shown(name)}。"),
+                _roles_hint(spec),
+            )
         elif "replicas" not in broken:
             yield from _check_thresholds(name, rule, spec.roles[name].replicas.min)
 
@@ -124,14 +180,21 @@ def _check_completion(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem
 def _check_thresholds(name: str, rule: RoleCompletion, replicas: int) -> Iterator[Problem]:
     for key, threshold in (("min_failed", rule.min_failed), ("min_succeeded", rule.min_succeeded)):
         if isinstance(threshold, int) and threshold > replicas:
-            message = (
-                f"{key} of role {name} is {threshold}, but the role has only {replicas} {'task' if replicas == 1 else 'tasks'}."
+            message = Text(
+                f"{key} of role {name} is {threshold}, but the role has only {replicas} {'task' if replicas == 1 else 'tasks'}.",
+                f"角色 {name} 的 {key} 为 {threshold}，但该角色只有 {replicas} 个任务。",
             )
-            yield Problem(("completion", "roles", name, key), "range", message, f"Use at most {replicas}, or never.")
+            yield Problem(
+                ("completion", "roles", name, key),
+                "range",
+                message,
+                Text(f"Use at most {replicas}, or never.", f"请填写不超过 {replicas} 的数，或 never。"),
+            )
 
 
-def _roles_hint(spec: JobSpec) -> str:
-    return f"Its roles: {', '.join(spec.roles)}."
+def _roles_hint(spec: JobSpec) -> Text[str]:
+    names = ", ".join(spec.roles)
+    return Text(f"Its roles: {names}.", f"其角色：{names}。")
 
 
 def _check_mounts(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
@@ -140,16 +203,45 @@ def _check_mounts(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for index, mount in enumerate(spec.mounts):
         if mount.path in seen:
-            message = f"Volumes {spec.mounts[seen[mount.path]].volume} and {mount.volume} are both mounted at {mount.path}."
-            yield Problem(("mounts", index, "path"), "duplicate", message, "Choose another path for one of them.")
+            message = Text(
+                f"Volumes {spec.mounts[seen[mount.path]].volume} and {mount.volume} are both mounted at {mount.path}.",
+                f"存储卷 {spec.mounts[seen[mount.path]].volume} 与 {mount.volume} 都挂载在 {mount.path}。",
+            )
+            yield Problem(
+                ("mounts", index, "path"),
+                "duplicate",
+                message,
+                Text("Choose another path for one of them.", "请为其中一个换路径。"),
+            )
         seen.setdefault(mount.path, index)
+        above = next((other for other in spec.mounts if mount.path.startswith(f"{other.path.rstrip('/')}/")), None)
+        if above is not None:
+            # A link in the outer volume would say where the inner one appears: no engine follows one with rights of its own.
+            yield Problem(
+                ("mounts", index, "path"),
+                "nested",
+                Text(
+                    f"{shown(mount.path)} lies below {shown(above.path)}, where volume {above.volume} is mounted.",
+                    f"{shown(mount.path)} 位于存储卷 {above.volume} 的挂载路径 {shown(above.path)} 之下。",
+                ),
+                Text(
+                    "Choose paths beside each other, such as /data and /models.", "请选择互不包含的路径，例如 /data 和 /models。"
+                ),
+            )
     if spec.checkpoint is None or not spec.checkpoint.path.startswith("/"):
         return
     path = spec.checkpoint.path
     around = [mount for mount in spec.mounts if path == mount.path or path.startswith(mount.path + "/")]
     if not around or max(around, key=lambda mount: len(mount.path)).read_only:
-        message = f"checkpoint.path {shown(path)} is in no writable mount."
-        yield Problem(("checkpoint", "path"), "checkpoint_place", message, "Mount a volume there, or write a relative path.")
+        message = Text(
+            f"checkpoint.path {shown(path)} is in no writable mount.", f"checkpoint.path {shown(path)} 不在可写的挂载中。"
+        )
+        yield Problem(
+            ("checkpoint", "path"),
+            "checkpoint_place",
+            message,
+            Text("Mount a volume there, or write a relative path.", "请在该处挂载存储卷，或使用相对路径。"),
+        )
 
 
 def _check_code(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
@@ -159,18 +251,40 @@ def _check_code(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     if len(given) != 1 and "code" not in broken:
         found = " and ".join(given) if given else "none"
         yield Problem(
-            ("code",), "code_source", f"code needs exactly one of path, git and snapshot; it has {found}.", "Keep one of them."
+            ("code",),
+            "code_source",
+            Text(
+                f"code needs exactly one of path, git and snapshot; it has {found}.",
+                f"code 须且只须填写 path、git、snapshot 之一；现有 {found}。",
+            ),
+            Text("Keep one of them.", "请只保留一个。"),
         )
     if spec.code.ref is not None and spec.code.git is None and "code" not in broken:
-        yield Problem(("code", "ref"), "code_ref", "code.ref is only of use with code.git.", "Remove it, or add git.")
+        yield Problem(
+            ("code", "ref"),
+            "code_ref",
+            Text("code.ref is only of use with code.git.", "code.ref 只能与 code.git 一起使用。"),
+            Text("Remove it, or add git.", "请去掉，或添加 git。"),
+        )
     if spec.code.secret is not None and spec.code.git is None and "code" not in broken:
-        yield Problem(("code", "secret"), "code_secret", "code.secret is only of use with code.git.", "Remove it, or add git.")
+        yield Problem(
+            ("code", "secret"),
+            "code_secret",
+            Text("code.secret is only of use with code.git.", "code.secret 只能与 code.git 一起使用。"),
+            Text("Remove it, or add git.", "请去掉，或添加 git。"),
+        )
     if spec.code.git is not None and _has_credential(spec.code.git):
         yield Problem(
             ("code", "git"),
             "code_git_credential",
-            "code.git has a user or a password in its address, where everybody who sees the job could read it.",
-            "Take it out, store it with `berth secrets set NAME`, and write code: {git: ..., secret: NAME}.",
+            Text(
+                "code.git has a user or a password in its address, where all who see the job could read it.",
+                "code.git 的地址中含用户名或密码，能看到该作业的人都能读到。",
+            ),
+            Text(
+                "Take it out, store it with `berth secrets set NAME`, and write code: {git: ..., secret: NAME}.",
+                "请将其去掉，用 `berth secrets set NAME` 保存，并填写 code: {git: ..., secret: NAME}。",
+            ),
         )
 
 
@@ -184,14 +298,26 @@ def _has_credential(address: str) -> bool:
 def _check_dependencies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     lists = {"after": spec.after, "after_ok": spec.after_ok, "after_any": spec.after_any}
     count = sum(len(entries) for entries in lists.values())
-    if count > limits.DEPENDENCIES:
-        yield Problem(("after",), "too_many", f"The job depends on {count} jobs; at most {limits.DEPENDENCIES} are allowed.")
+    if count > bounds.DEPENDENCIES:
+        yield Problem(
+            ("after",),
+            "too_many",
+            Text(
+                f"The job depends on {count} jobs; at most {bounds.DEPENDENCIES} are allowed.",
+                f"作业依赖 {count} 个作业；最多 {bounds.DEPENDENCIES} 个。",
+            ),
+        )
     seen: dict[str, str] = {}
     for name, entries in lists.items():
         for index, entry in enumerate(entries):
             if entry in seen and name not in broken:
-                message = f"{shown(entry)} stands in both {seen[entry]} and {name}."
-                yield Problem((name, index), "duplicate", message, "Keep the stricter one, after_ok.")
+                message = Text(
+                    f"{shown(entry)} stands in both {seen[entry]} and {name}.",
+                    f"{shown(entry)} 同时出现在 {seen[entry]} 与 {name} 中。",
+                )
+                yield Problem(
+                    (name, index), "duplicate", message, Text("Keep the stricter one, after_ok.", "请保留更严格的 after_ok。")
+                )
             seen.setdefault(entry, name)
 
 

@@ -11,7 +11,7 @@ from jobs.spec.model import JobSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SpecChange:
     """One place that differs; None stands for a key that is not there."""
 
     path: str
@@ -22,15 +22,15 @@ class Difference:
         return {"path": self.path, "from": self.older, "to": self.newer}
 
 
-def diff_specs(older: JobSpec, newer: JobSpec) -> list[Difference]:
+def diff_specs(older: JobSpec, newer: JobSpec) -> list[SpecChange]:
     """All differences, by JSON pointer into the canonical documents, in the order of the paths. Lists differ as a whole."""
     return sorted(_differences(to_document(older), to_document(newer), ()), key=lambda difference: difference.path)
 
 
-def _differences(older: Any, newer: Any, path: tuple[str, ...]) -> list[Difference]:
+def _differences(older: Any, newer: Any, path: tuple[str, ...]) -> list[SpecChange]:
     if isinstance(older, dict) and isinstance(newer, dict):
-        found: list[Difference] = []
+        found: list[SpecChange] = []
         for key in sorted(older.keys() | newer.keys()):
             found += _differences(older.get(key), newer.get(key), (*path, key))
         return found
-    return [] if older == newer else [Difference(pointer(path), older, newer)]
+    return [] if older == newer else [SpecChange(pointer(path), older, newer)]

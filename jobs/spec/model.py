@@ -14,18 +14,21 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from jobs import bounds
+from jobs.frameworks import framework_names
 from jobs.spec import values
 from jobs.spec.values import BadValue
 from kernel import limits
 from kernel.resources import Resources
+from kernel.words import Saying, Text
 
 DEFAULT_NAME = "job"
 DEFAULT_ROLE = "worker"
-FRAMEWORKS = ("none", "jax", "pytorch", "mpi")
+FRAMEWORKS = framework_names()
 TOGETHER = ("pack", "spread", "island", "switch", "rack")
 
 
-class Kind(StrEnum):
+class JobKind(StrEnum):
     BATCH = "batch"
     BUILD = "build"
     TRANSFER = "transfer"
@@ -61,41 +64,73 @@ def _any_of(*forms: dict[str, Any], examples: list[Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": list(forms), "examples": examples})
 
 
-def _grammar(name: str, pattern: str, length: int, rule: str) -> tuple[BeforeValidator, WithJsonSchema]:
+def _grammar(name: Saying, pattern: str, length: int, rule: Text[str]) -> tuple[BeforeValidator, WithJsonSchema]:
     schema = {"type": "string", "pattern": f"^(?:{pattern})$", "maxLength": length}
     return _adapt(values.pattern_text(name, pattern, length, rule)), WithJsonSchema(schema)
 
 
-def _enumerated(name: str, allowed: tuple[str, ...]) -> BeforeValidator:
+def _enumerated(name: Saying, allowed: tuple[str, ...]) -> BeforeValidator:
     def parse(value: object) -> str:
         if isinstance(value, str) and value in allowed:
             return value
-        raise BadValue("choice", f"{name} {values.shown(value)} is not one of {', '.join(allowed)}.", _nearest(value, allowed))
+        raise BadValue(
+            "choice",
+            Text(
+                f"{name} {values.shown(value)} is not one of {', '.join(allowed)}.",
+                f"{values.subject_zh(name)}的值 {values.shown(value, 'zh')} 不可用；可选：{', '.join(allowed)}。",
+            ),
+            _nearest(value, allowed),
+        )
 
     return _adapt(parse)
 
 
-def _nearest(value: object, allowed: tuple[str, ...]) -> str:
+def _nearest(value: object, allowed: tuple[str, ...]) -> Saying:
     from difflib import get_close_matches  # Costs a millisecond to load and is needed for mistakes only.
 
     close = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else []
-    return f"Did you mean {close[0]}?" if close else ""
+    return Text(f"Did you mean {close[0]}?", f"是否想写 {close[0]}？") if close else ""
 
 
-def _sequence(name: str, most: int, *, unique: bool = True) -> BeforeValidator:
+def _sequence(name: Saying, most: int, *, unique: bool = True) -> BeforeValidator:
     """A list of at most `most` entries, each at most once; entries are judged by their own type."""
 
     def parse(value: object) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
-            hint = f"Write {name}: [{value}]." if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else ""
-            raise BadValue("list", f"{name} must be a list, not {values.shown(value)}.", hint)
+            example = f"{name}: [{value}]" if isinstance(name, str) else f"[{value}]"  # Other names are no keys.
+            hint = (
+                Text(f"Write {example}.", f"请写 {example}。")
+                if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH
+                else ""
+            )
+            raise BadValue(
+                "list",
+                Text(
+                    f"{name} must be a list, not {values.shown(value)}.",
+                    f"{values.subject_zh(name)}须为列表，而非{values.shown(value, 'zh')}。",
+                ),
+                hint,
+            )
         if len(value) > most:
-            raise BadValue("too_many", f"{name} has {len(value)} entries; at most {most} are allowed.")
+            raise BadValue(
+                "too_many",
+                Text(
+                    f"{name} has {len(value)} entries; at most {most} are allowed.",
+                    f"{values.subject_zh(name)}有 {len(value)} 项；最多 {most} 项。",
+                ),
+            )
         if unique:
             seen: set[str] = set()
             for item in value:
                 if isinstance(item, str) and item in seen:
-                    raise BadValue("duplicate", f"{name} lists {values.shown(item)} twice.", "Remove one of them.")
+                    raise BadValue(
+                        "duplicate",
+                        Text(
+                            f"{name} lists {values.shown(item)} twice.",
+                            f"{values.subject_zh(name)}中 {values.shown(item, 'zh')} 重复。",
+                        ),
+                        Text("Remove one of them.", "请去掉其中一个。"),
+                    )
                 seen.add(item if isinstance(item, str) else "")
         return tuple(value)
 
@@ -105,50 +140,74 @@ def _sequence(name: str, most: int, *, unique: bool = True) -> BeforeValidator:
 def _mapping(name: str, most: int) -> BeforeValidator:
     def parse(value: object) -> dict[Any, Any]:
         if not isinstance(value, Mapping):
-            raise BadValue("mapping", f"{name} must be a mapping of names to values, not {values.shown(value)}.")
+            raise BadValue(
+                "mapping",
+                Text(
+                    f"{name} must be a mapping of names to values, not {values.shown(value)}.",
+                    f"{name} 须为从名称到值的映射，而非{values.shown(value, 'zh')}。",
+                ),
+            )
         if len(value) > most:
-            raise BadValue("too_many", f"{name} has {len(value)} entries; at most {most} are allowed.")
+            raise BadValue(
+                "too_many",
+                Text(
+                    f"{name} has {len(value)} entries; at most {most} are allowed.",
+                    f"{name} 有 {len(value)} 项；最多 {most} 项。",
+                ),
+            )
         return dict(value)
 
     return _adapt(parse)
 
 
-_ALNUM = "letters, digits, dots, dashes and underscores, starting with a letter or digit"
-_NAME = _grammar("A name", values.NAME, limits.NAME_LENGTH, _ALNUM)
-_RUNTIME = _adapt(values.duration("max_runtime", 1, limits.RUNTIME_SECONDS))
-_INTERVAL = _adapt(values.duration("interval", 1, limits.RUNTIME_SECONDS))
-_GRACE = _adapt(values.duration("grace", 0, limits.GRACE_SECONDS))
+_ALNUM = Text(
+    "letters, digits, dots, dashes and underscores, starting with a letter or digit",
+    "可用字母、数字、点、连字符与下划线，首字符须为字母或数字",
+)
+_ALNUM_ENDED = Text(f"{_ALNUM.en}, and ending with one", "可用字母、数字、点、连字符与下划线，首尾须为字母或数字")
+_DNS_WORD = Text(
+    "lower-case letters, digits and dashes, starting with a letter and not ending in a dash",
+    "可用小写字母、数字与连字符，以字母开头，不以连字符结尾",
+)
+_NAME = _grammar(Text("A name", "名称"), values.NAME, limits.NAME_LENGTH, _ALNUM)
+_RUNTIME = _adapt(values.duration("max_runtime", 1, bounds.RUNTIME_SECONDS))
+_INTERVAL = _adapt(values.duration("interval", 1, bounds.RUNTIME_SECONDS))
+_GRACE = _adapt(values.duration("grace", 0, bounds.GRACE_SECONDS))
 _DURATION_FORMS = ({"type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}, {"type": "integer"})
 
 Name = Annotated[str, *_NAME]
 RoleName = Annotated[
     str,
-    *_grammar(
-        "A role name", values.ROLE, 40, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash"
-    ),
+    *_grammar(Text("A role name", "角色名"), values.ROLE, 40, _DNS_WORD),
 ]
 PortName = Annotated[
     str,
-    *_grammar(
-        "A port name", values.ROLE, 15, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash"
-    ),
+    *_grammar(Text("A port name", "端口名"), values.ROLE, 15, _DNS_WORD),
 ]
 EnvName = Annotated[
     str,
     *_grammar(
-        "A variable name", values.ENV_NAME, limits.NAME_LENGTH, "letters, digits and underscores, not starting with a digit"
+        Text("A variable name", "变量名"),
+        values.ENV_NAME,
+        limits.NAME_LENGTH,
+        Text("letters, digits and underscores, not starting with a digit", "可用字母、数字与下划线，不以数字开头"),
     ),
 ]
 EnvValue = Annotated[
-    str, _adapt(values.free_text("A variable's value", numbers=True)), WithJsonSchema({"type": ["string", "integer"]})
+    str,
+    _adapt(values.free_text(Text("A variable's value", "变量的值"), numbers=True)),
+    WithJsonSchema({"type": ["string", "integer"]}),
 ]
-LabelName = Annotated[str, *_grammar("A label name", values.LABEL, 63, f"{_ALNUM}, and ending with one")]
+LabelName = Annotated[str, *_grammar(Text("A label name", "标签名"), values.LABEL, 63, _ALNUM_ENDED)]
 LabelValue = Annotated[
     str,
     _adapt(
-        lambda value: values.pattern_text("A label value", f"({values.LABEL})?", 63, f"{_ALNUM}, and ending with one; or empty")(
-            str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        )
+        lambda value: values.pattern_text(
+            Text("A label value", "标签值"),
+            f"({values.LABEL})?",
+            63,
+            Text(f"{_ALNUM_ENDED.en}; or empty", f"{_ALNUM_ENDED.zh}；或为空"),
+        )(str(value) if isinstance(value, int) and not isinstance(value, bool) else value)
     ),
     WithJsonSchema({"type": ["string", "integer"], "maxLength": 63}),
 ]
@@ -156,31 +215,34 @@ Tag = Annotated[
     str,
     _adapt(values.parse_tag),
     # `\\w` means letters of any script here and ASCII only in editors, so the published pattern says what is not allowed.
-    _shape("string", pattern=r"^[^\s,/]+$", maxLength=limits.TAG_LENGTH),
+    _shape("string", pattern=r"^[^\s,/]+$", maxLength=bounds.TAG_LENGTH),
 ]
 SecretName = Annotated[
     str,
     *_grammar(
-        "A secret name", r"[A-Za-z0-9_][A-Za-z0-9._-]*", limits.NAME_LENGTH, "letters, digits, dots, dashes and underscores"
+        Text("A secret name", "密钥名称"),
+        r"[A-Za-z0-9_][A-Za-z0-9._-]*",
+        limits.NAME_LENGTH,
+        Text("letters, digits, dots, dashes and underscores", "可用字母、数字、点、连字符与下划线"),
     ),
 ]
 VolumeName = Annotated[
     str,
     *_grammar(
-        "A volume",
+        Text("A volume", "存储卷"),
         f"(?:{values.NAME}/)?{values.NAME}",
         limits.NAME_LENGTH,
-        f"{_ALNUM}; the owner's slug and a slash may come before",
+        Text(f"{_ALNUM.en}; the owner's slug and a slash may come before", f"{_ALNUM.zh}；前面可加所有者的 slug 和斜杠"),
     ),
 ]
 Count = Annotated[
-    int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)
+    int, _adapt(values.whole("replicas", 1, bounds.REPLICAS)), _shape("integer", minimum=1, maximum=bounds.REPLICAS)
 ]
 Seconds = Annotated[int, _RUNTIME, _any_of(*_DURATION_FORMS, examples=["2h", "90s", 3600])]
 IntervalSeconds = Annotated[int, _INTERVAL, _any_of(*_DURATION_FORMS, examples=["10m", 600])]
 GraceSeconds = Annotated[int, _GRACE, _any_of(*_DURATION_FORMS, examples=["60s", 30])]
-Moment = Annotated[datetime, _adapt(values.parse_moment), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
-RelativePath = Annotated[str, _adapt(values.relative_path("A path")), _shape("string", minLength=1)]
+Moment = Annotated[datetime, _adapt(values.moment("start_after")), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
+RelativePath = Annotated[str, _adapt(values.relative_path(Text("A path", "路径"))), _shape("string", minLength=1)]
 Command = Annotated[
     str | tuple[str, ...],
     _adapt(values.parse_command),
@@ -190,11 +252,11 @@ Command = Annotated[
         examples=["python train.py --epochs 3", ["python", "train.py"]],
     ),
 ]
-Dependencies = Annotated[tuple[Name, ...], _sequence("A list of jobs", limits.DEPENDENCIES)]
-Environment = Annotated[Mapping[EnvName, EnvValue], _mapping("env", limits.ENV_ENTRIES)]
+Dependencies = Annotated[tuple[Name, ...], _sequence(Text("The list of jobs", "作业列表"), bounds.DEPENDENCIES)]
+Environment = Annotated[Mapping[EnvName, EnvValue], _mapping("env", bounds.ENV_ENTRIES)]
 
-Labels = Annotated[Mapping[LabelName, LabelValue], _mapping("labels", limits.LABELS)]
-Tags = Annotated[tuple[Tag, ...], _sequence("tags", limits.TAGS)]
+Labels = Annotated[Mapping[LabelName, LabelValue], _mapping("labels", bounds.LABELS)]
+Tags = Annotated[tuple[Tag, ...], _sequence("tags", bounds.TAGS)]
 Priority = Annotated[
     int,
     _adapt(values.parse_priority),
@@ -228,7 +290,7 @@ def _read_replicas(value: Any) -> Any:
         return {"min": value, "max": value}
     if isinstance(value, (Mapping, ReplicaRange)):
         return value
-    parse = values.whole("replicas", 1, limits.REPLICAS)
+    parse = values.whole("replicas", 1, bounds.REPLICAS)
     return parse(value)
 
 
@@ -270,19 +332,19 @@ class ResourceAsk(Model):
     memory_bytes: Annotated[int, _adapt(values.parse_memory), _BYTES_FORMS] = Field(
         2 * limits.GIB,
         validation_alias="memory",
-        description="Memory of one task. A task that uses more is ended and named out of memory.",
+        description="Memory per task. A task that uses more is killed as out of memory.",
     )
     gpu: Annotated[GpuAsk, _adapt(_read_gpu), _GPU_FORMS] = Field(
-        GpuAsk(), description="Whole GPUs, model:number for a model, or a share of one GPU below 1."
+        GpuAsk(), description="Whole GPUs, model:number for a model, or a fraction of a GPU below 1."
     )
     shm_bytes: Annotated[int, _adapt(values.parse_shm), _BYTES_FORMS] = Field(
-        0, validation_alias="shm", description="Size of /dev/shm; 0 leaves what the engine gives."
+        0, validation_alias="shm", description="Size of /dev/shm; 0 keeps the default of the engine."
     )
     cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(
-        False, description="Whole cores that no other task runs on; only machines that can give them are used."
+        False, description="Exclusive whole cores; only nodes that support them are used."
     )
     rdma: Annotated[bool, _adapt(values.boolean("rdma"))] = Field(
-        False, description="The machine's adapters for remote memory access (InfiniBand, RoCE); only machines with one are used."
+        False, description="The node's adapters for remote memory access (InfiniBand, RoCE); only nodes with one are used."
     )
 
     @property
@@ -298,22 +360,22 @@ class Role(Model):
         ReplicaRange,
         _adapt(_read_replicas),
         _any_of(
-            {"type": "integer", "minimum": 1, "maximum": limits.REPLICAS},
+            {"type": "integer", "minimum": 1, "maximum": bounds.REPLICAS},
             {
                 "type": "object",
-                "properties": {name: {"type": "integer", "minimum": 1, "maximum": limits.REPLICAS} for name in ("min", "max")},
+                "properties": {name: {"type": "integer", "minimum": 1, "maximum": bounds.REPLICAS} for name in ("min", "max")},
                 "required": ["min", "max"],
                 "additionalProperties": False,
             },
             examples=[2, {"min": 1, "max": 4}],
         ),
-    ] = Field(ReplicaRange(min=1, max=1), description="How many tasks of this role run at the same time.")
-    resources: ResourceAsk = Field(ResourceAsk(), description="What each task of this role needs.")
-    command: Command = Field(description="Text is run by /bin/sh -c; a list is executed exactly as it stands.")
-    ports: Annotated[tuple[PortName, ...], _sequence("ports", limits.PORTS_PER_ROLE)] = Field(
-        (), description="Names of ports; each task gets a free number for each, found in BERTH_PORT_<NAME>."
+    ] = Field(ReplicaRange(min=1, max=1), description="Number of tasks of this role that run at the same time.")
+    resources: ResourceAsk = Field(ResourceAsk(), description="Resources of each task of this role.")
+    command: Command = Field(description="Text is run by /bin/sh -c; a list is executed as it is.")
+    ports: Annotated[tuple[PortName, ...], _sequence("ports", bounds.PORTS_PER_ROLE)] = Field(
+        (), description="Names of ports; each task gets a free number for each, in BERTH_PORT_<NAME>."
     )
-    env: Environment = Field({}, description="Variables of this role only; they win over the job's.")
+    env: Environment = Field({}, description="Variables of this role only; they override the job's.")
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -324,12 +386,13 @@ class Role(Model):
 class Retry(Model):
     """How often failures of which classes lead to another attempt. Without it the operator's budgets alone decide."""
 
-    limit: Annotated[int, _adapt(values.whole("retry.limit", 0, limits.ATTEMPTS_PER_JOB - 1))] = Field(
-        description="Further attempts after failures of the classes in `on`.", ge=0, le=limits.ATTEMPTS_PER_JOB - 1
+    limit: Annotated[int, _adapt(values.whole("retry.limit", 0, bounds.ATTEMPTS_PER_JOB - 1))] = Field(
+        description="Further attempts after failures of the classes in `on`.", ge=0, le=bounds.ATTEMPTS_PER_JOB - 1
     )
     on: Annotated[
-        tuple[Annotated[RetryClass, _enumerated("A failure class", tuple(RetryClass))], ...], _sequence("on", len(RetryClass))
-    ] = Field(tuple(RetryClass), description="Classes of failure that count against `limit`; all of them by default.")
+        tuple[Annotated[RetryClass, _enumerated(Text("A failure class", "失败类别"), tuple(RetryClass))], ...],
+        _sequence("on", len(RetryClass)),
+    ] = Field(tuple(RetryClass), description="Classes of failure that count against `limit`; default: all.")
 
 
 class CheckpointScope(StrEnum):
@@ -349,13 +412,13 @@ class Checkpoint(Model):
     )
     grace_seconds: GraceSeconds = Field(30, validation_alias="grace", description="Time between the signal and the kill.")
     interval_seconds: IntervalSeconds | None = Field(
-        None, validation_alias="interval", description="How often the program promises to write a checkpoint."
+        None, validation_alias="interval", description="Interval at which the program writes checkpoints."
     )
     per: Annotated[CheckpointScope, _enumerated("checkpoint.per", tuple(CheckpointScope))] = Field(
-        CheckpointScope.JOB, description="Whether all tasks share the directory, or each role or task has one of its own in it."
+        CheckpointScope.JOB, description="All tasks share the directory, or each role or task has its own in it."
     )
     start_from: Annotated[str, *_grammar("checkpoint.from", values.NAME, limits.NAME_LENGTH, _ALNUM)] | None = Field(
-        None, validation_alias="from", description="A job (id, unique prefix or name) from whose last checkpoint this one starts."
+        None, validation_alias="from", description="Job (id, unique prefix or name) from whose last checkpoint this job starts."
     )
 
 
@@ -368,12 +431,12 @@ def _checkpoint_path(value: object) -> str:
 class Mount(Model):
     """A volume that the tenant may use, seen by every task."""
 
-    volume: VolumeName = Field(description="Name of the volume; `<owner's slug>/<name>` for one of another tenant.")
+    volume: VolumeName = Field(description="Name of the volume; `<owner's slug>/<name>` for a volume of another tenant.")
     path: Annotated[str, _adapt(values.absolute_path("path")), _shape("string", "/data", pattern="^/")] = Field(
-        description="Absolute directory where tasks see it."
+        description="Absolute path at which tasks see it."
     )
     read_only: Annotated[bool, _adapt(values.boolean("read_only"))] = Field(
-        False, description="Refuse writing, whatever the grant allows."
+        False, description="Mount read-only, even if the grant allows writing."
     )
 
 
@@ -381,45 +444,71 @@ class Code(Model):
     """Where the working directory comes from. Exactly one of path, git and snapshot."""
 
     path: Annotated[str, _adapt(values.free_text("code.path"))] | None = Field(
-        None, description="A directory on the submitter's side; the client uploads it and sends `snapshot` instead."
+        None, description="A directory of the submitter; the client uploads it and sends `snapshot` instead."
     )
     git: (
-        Annotated[str, *_grammar("code.git", values.GIT_URL, 1024, "an address starting with https://, ssh:// or git@")] | None
+        Annotated[
+            str,
+            *_grammar(
+                "code.git",
+                values.GIT_URL,
+                1024,
+                Text("an address starting with https://, ssh:// or git@", "须为以 https://、ssh:// 或 git@ 开头的地址"),
+            ),
+        ]
+        | None
     ) = Field(None, description="Address of a Git repository.")
-    ref: Annotated[str, *_grammar("code.ref", values.GIT_REF, 255, "a branch, tag or commit")] | None = Field(
-        None, description="Branch, tag or commit; with git only."
-    )
+    ref: (
+        Annotated[str, *_grammar("code.ref", values.GIT_REF, 255, Text("a branch, tag or commit", "须为分支、标签或提交"))] | None
+    ) = Field(None, description="Branch, tag or commit; with git only.")
     secret: SecretName | None = Field(
         None,
         description="Secret of the tenant with which a private repository is read: a token, or user:token, for https; a private "
         "key for ssh. With git only.",
     )
-    snapshot: Annotated[str, *_grammar("code.snapshot", values.SHA256, 64, "64 hexadecimal digits in lower case")] | None = Field(
-        None, description="SHA-256 of an uploaded snapshot."
-    )
+    snapshot: (
+        Annotated[
+            str,
+            *_grammar(
+                "code.snapshot", values.SHA256, 64, Text("64 hexadecimal digits in lower case", "须为 64 位小写十六进制数字")
+            ),
+        ]
+        | None
+    ) = Field(None, description="SHA-256 of an uploaded snapshot.")
 
 
 def _read_accepted(value: Any) -> Any:
     """One value stands for a list of one."""
     if isinstance(value, (list, tuple)) and not value:
         raise BadValue(
-            "empty", "The list of accepted values is empty, and so no machine has one of them.", "Leave the label out."
+            "empty",
+            Text(
+                "The list of accepted values is empty, and so no machine has one of them.",
+                "可接受的值列表为空，因此没有节点符合。",
+            ),
+            Text("Leave the label out.", "请去掉该标签。"),
         )
     return [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
 
 
 _parse_node_label_value = values.pattern_text(
-    "A label's value", values.NODE_LABEL_VALUE, limits.NODE_LABEL_VALUE_LENGTH, "any text on one line"
+    Text("A label's value", "标签的值"),
+    values.NODE_LABEL_VALUE,
+    bounds.NODE_LABEL_VALUE_LENGTH,
+    Text("any text on one line", "须为单行文本"),
 )
 
 
 NodeLabelName = Annotated[
     str,
     *_grammar(
-        "A node label",
+        Text("A node label", "节点标签"),
         values.NODE_LABEL,
         253,
-        "letters, digits, dots, dashes, underscores and slashes, starting and ending with a letter or digit",
+        Text(
+            "letters, digits, dots, dashes, underscores and slashes, starting and ending with a letter or digit",
+            "可用字母、数字、点、连字符、下划线与斜杠，首尾须为字母或数字",
+        ),
     ),
 ]
 NodeLabelValue = Annotated[
@@ -430,7 +519,7 @@ NodeLabelValue = Annotated[
 ]
 Accepted = Annotated[
     tuple[NodeLabelValue, ...],
-    _sequence("The list of accepted values", limits.NODE_LABEL_VALUES),
+    _sequence(Text("The list of accepted values", "可接受的值列表"), bounds.NODE_LABEL_VALUES),
     _adapt(_read_accepted),
     _any_of(
         {"type": ["string", "integer"]},
@@ -438,7 +527,7 @@ Accepted = Annotated[
             "type": "array",
             "items": {"type": ["string", "integer"]},
             "minItems": 1,
-            "maxItems": limits.NODE_LABEL_VALUES,
+            "maxItems": bounds.NODE_LABEL_VALUES,
             "uniqueItems": True,
         },
         examples=["hall-2", ["hall-1", "hall-2"]],
@@ -447,10 +536,13 @@ Accepted = Annotated[
 Taint = Annotated[
     str,
     *_grammar(
-        "A taint",
+        Text("A taint", "污点"),
         values.TAINT,
         limits.TAINT_LENGTH,
-        "lower-case letters, digits, dots and dashes, starting and ending with a letter or digit",
+        Text(
+            "lower-case letters, digits, dots and dashes, starting and ending with a letter or digit",
+            "可用小写字母、数字、点与连字符，首尾须为字母或数字",
+        ),
     ),
 ]
 
@@ -462,11 +554,11 @@ class Placement(Model):
         None,
         description="pack: near one another; spread: apart; both as far as possible. island, switch, rack: only within one.",
     )
-    labels: Annotated[Mapping[NodeLabelName, Accepted], _mapping("placement.labels", limits.NODE_LABELS)] = Field(
-        {}, description="Labels that a machine must have, each with the values that are accepted."
+    labels: Annotated[Mapping[NodeLabelName, Accepted], _mapping("placement.labels", bounds.NODE_LABELS)] = Field(
+        {}, description="Labels that a node must have, each with its accepted values."
     )
-    tolerates: Annotated[tuple[Taint, ...], _sequence("tolerates", limits.TOLERATES)] = Field(
-        (), description="Taints of machines that do not keep the job away."
+    tolerates: Annotated[tuple[Taint, ...], _sequence("tolerates", bounds.TOLERATES)] = Field(
+        (), description="Taints of nodes that the job tolerates."
     )
 
 
@@ -489,9 +581,13 @@ def _threshold(name: str, value: object) -> int | Literal["never"] | None:
         return "never"
     if isinstance(value, str) or value == -1:
         raise BadValue(
-            "threshold", f"{name} {values.shown(value)} is not a number of tasks.", f"Write {name}: never, or a number."
+            "threshold",
+            Text(
+                f"{name} {values.shown(value)} is not a number of tasks.", f"{name} 的值 {values.shown(value, 'zh')} 不是任务数。"
+            ),
+            Text(f"Write {name}: never, or a number.", f"请写 {name}: never，或一个数字。"),
         )
-    return values.whole(name, 1, limits.REPLICAS)(value)
+    return values.whole(name, 1, bounds.REPLICAS)(value)
 
 
 class Completion(Model):
@@ -504,11 +600,11 @@ class Completion(Model):
 class Array(Model):
     """The same job many times, told apart by BERTH_ARRAY_INDEX."""
 
-    size: Annotated[int, _adapt(values.whole("array.size", 1, limits.ARRAY_SIZE))] = Field(
-        ge=1, le=limits.ARRAY_SIZE, description="Number of children."
+    size: Annotated[int, _adapt(values.whole("array.size", 1, bounds.ARRAY_SIZE))] = Field(
+        ge=1, le=bounds.ARRAY_SIZE, description="Number of children."
     )
-    parallelism: Annotated[int, _adapt(values.whole("array.parallelism", 1, limits.ARRAY_SIZE))] | None = Field(
-        None, description="Most children that run at the same time; left out: no limit of its own."
+    parallelism: Annotated[int, _adapt(values.whole("array.parallelism", 1, bounds.ARRAY_SIZE))] | None = Field(
+        None, description="Maximum number of children that run at the same time; default: no limit of its own."
     )
 
 
@@ -516,29 +612,35 @@ class JobSpec(Model):
     """A job as submitted: complete, normalised, never changed. Everything but a command has a default."""
 
     name: Name = Field(DEFAULT_NAME, description="Need not be unique.")
-    kind: Annotated[Kind, _enumerated("kind", tuple(Kind))] = Field(Kind.BATCH, description="What the job is for.")
+    kind: Annotated[JobKind, _enumerated("kind", tuple(JobKind))] = Field(JobKind.BATCH, description="Purpose of the job.")
     queue: Annotated[str, *_grammar("queue", values.QUEUE, limits.NAME_LENGTH, _ALNUM)] | None = Field(
         None, description="Default: the tenant's top queue."
     )
-    pool: Name | None = Field(None, description="Default: the scheduler picks.")
-    cluster: Name | None = Field(None, description="Default: the scheduler picks.")
-    image: Annotated[str, *_grammar("image", values.IMAGE, 512, "a catalogue name or a registry reference")] | None = Field(
-        None, description="A catalogue name or a registry reference. Default: the cluster's own programs."
-    )
-    code: Code | None = Field(None, description="What the working directory is filled with.")
-    workdir: RelativePath = Field(".", description="Where tasks start, relative to the code.")
+    pool: Name | None = Field(None, description="Default: chosen by the scheduler.")
+    cluster: Name | None = Field(None, description="Default: chosen by the scheduler.")
+    image: (
+        Annotated[
+            str,
+            *_grammar(
+                "image", values.IMAGE, 512, Text("a catalogue name or a registry reference", "须为目录中的镜像名称或镜像仓库引用")
+            ),
+        ]
+        | None
+    ) = Field(None, description="A catalogue name or a registry reference. Default: the cluster's own programs.")
+    code: Code | None = Field(None, description="Contents of the working directory.")
+    workdir: RelativePath = Field(".", description="Working directory of tasks, relative to the code.")
     framework: Annotated[str, _enumerated("framework", FRAMEWORKS), _shape("string", enum=list(FRAMEWORKS))] = Field(
-        "none", description="Which rendezvous the tasks expect."
+        "none", description="Framework by which the tasks find each other."
     )
-    roles: Annotated[Mapping[RoleName, Role], _mapping("roles", limits.ROLES)] = Field(description="The tasks, by role.")
-    placement: Placement = Field(Placement(), description="Which machines tasks go to, and how near to one another.")
+    roles: Annotated[Mapping[RoleName, Role], _mapping("roles", bounds.ROLES)] = Field(description="The tasks, by role.")
+    placement: Placement = Field(Placement(), description="Nodes of the tasks, and their distance.")
     priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900, urgent 1000.")
     max_runtime_seconds: Seconds | None = Field(
-        None, validation_alias="max_runtime", description="The job is stopped after running this long."
+        None, validation_alias="max_runtime", description="Run time limit; the job is stopped then."
     )
     retry: Retry | None = Field(None, description="Further attempts after failures.")
-    checkpoint: Checkpoint | None = Field(None, description="What survives from one attempt to the next.")
-    outputs: Annotated[tuple[RelativePath, ...], _sequence("outputs", limits.OUTPUTS)] = Field(
+    checkpoint: Checkpoint | None = Field(None, description="Directory that is kept from attempt to attempt.")
+    outputs: Annotated[tuple[RelativePath, ...], _sequence("outputs", bounds.OUTPUTS)] = Field(
         (), description="Files and directories kept as artifacts when an attempt ends."
     )
     env: Environment = Field({}, description="Variables of every task.")
@@ -546,22 +648,22 @@ class JobSpec(Model):
         {},
         description="Variables filled from the tenant's secrets. NAME: null takes the secret called NAME, NAME: other the other.",
     )
-    mounts: Annotated[tuple[Mount, ...], _sequence("mounts", limits.MOUNTS, unique=False)] = Field((), description="Volumes.")
+    mounts: Annotated[tuple[Mount, ...], _sequence("mounts", bounds.MOUNTS, unique=False)] = Field((), description="Volumes.")
     labels: Labels = Field({}, description="For finding and grouping.")
     tags: Tags = Field((), description="Can be changed after submission.")
-    completion: Completion = Field(Completion(), description="When the job is decided, if the defaults do not suit.")
+    completion: Completion = Field(Completion(), description="Conditions of success and failure, instead of the defaults.")
     after: Dependencies = Field((), description="Jobs (id, unique prefix or name) that must have started.")
     after_ok: Dependencies = Field((), description="Jobs that must have succeeded.")
-    after_any: Dependencies = Field((), description="Jobs that must have ended, however.")
+    after_any: Dependencies = Field((), description="Jobs that must have ended, with any result.")
     hold: Annotated[bool, _adapt(values.boolean("hold"))] = Field(False, description="Wait until released.")
-    start_after: Moment | None = Field(None, description="Not to be started earlier.")
+    start_after: Moment | None = Field(None, description="Earliest start.")
     array: (
         Annotated[
             Array,
             _adapt(lambda value: {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value),
         ]
         | None
-    ) = Field(None, description="The same job many times.")
+    ) = Field(None, description="Copies of the job, with an index each.")
 
     @property
     def task_count_max(self) -> int:
@@ -576,8 +678,25 @@ class JobSpec(Model):
 
 def _name_secrets(value: object) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
-        hint = f"Write secrets: {{{value}: null}}." if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else ""
-        raise BadValue("mapping", f"secrets must be a mapping of variables to secret names, not {values.shown(value)}.", hint)
-    if len(value) > limits.ENV_ENTRIES:
-        raise BadValue("too_many", f"secrets has {len(value)} entries; at most {limits.ENV_ENTRIES} are allowed.")
+        hint = (
+            Text(f"Write secrets: {{{value}: null}}.", f"请写 secrets: {{{value}: null}}。")
+            if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH
+            else ""
+        )
+        raise BadValue(
+            "mapping",
+            Text(
+                f"secrets must be a mapping of variables to secret names, not {values.shown(value)}.",
+                f"secrets 须为从变量到密钥名称的映射，而非{values.shown(value, 'zh')}。",
+            ),
+            hint,
+        )
+    if len(value) > bounds.ENV_ENTRIES:
+        raise BadValue(
+            "too_many",
+            Text(
+                f"secrets has {len(value)} entries; at most {bounds.ENV_ENTRIES} are allowed.",
+                f"secrets 有 {len(value)} 项；最多 {bounds.ENV_ENTRIES} 项。",
+            ),
+        )
     return {name: name if secret is None else secret for name, secret in value.items()}

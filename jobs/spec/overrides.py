@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from jobs import bounds
 from jobs.spec import model
 from jobs.spec.checks import Problem, check_environment, cross_check
 from jobs.spec.documents import check_document, pointer
@@ -16,8 +17,8 @@ from jobs.spec.model import JobSpec, Model, Role
 from jobs.spec.translation import Location, existing, refusal, translate
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import keys_of
-from kernel import limits
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 
 
 class RoleOverrides(Model):
@@ -45,19 +46,24 @@ def apply_overrides(spec: JobSpec, overrides: object) -> JobSpec:
     """
     check_document(overrides)
     if not isinstance(overrides, dict):
-        message = f"An item is a mapping of what differs, not {shown(overrides)}."
+        message = Text(
+            f"An item is a mapping of what differs, not {shown(overrides)}.",
+            f"每一项须为写明差异的映射，而非{shown(overrides, 'zh')}。",
+        )
         raise InvalidInput(message, fields=[FieldError("", "mapping", message)])
     try:
         changes = Overrides.model_validate({key: value for key, value in overrides.items() if value is not None})
     except ValidationError as error:
         found = error.errors(include_url=False)
-        raise refusal("The item", translate(found, lambda place: pointer(existing(overrides, place)), _keys_at)) from None
+        raise refusal(
+            Text("The item", "该项"), translate(found, lambda place: pointer(existing(overrides, place)), _keys_at)
+        ) from None
     errors: list[FieldError] = []
     roles = _change_roles(spec, changes, errors)
     changed = spec.model_copy(update=_updates(spec, changes, roles))
     errors += _recheck(changed, changes)
     if errors:
-        raise refusal("The item", errors)
+        raise refusal(Text("The item", "该项"), errors)
     return changed
 
 
@@ -70,8 +76,18 @@ def _change_roles(spec: JobSpec, changes: Overrides, errors: list[FieldError]) -
     if changes.command is not None or changes.resources is not None:
         if len(spec.roles) != 1 or wanted:
             key = "command" if changes.command is not None else "resources"
-            message = f"{key} beside roles is only for jobs of one role; this one has {len(spec.roles)}."
-            errors.append(FieldError(pointer([key]), "shorthand", message, "Write roles: {<role>: {...}} in the item."))
+            message = Text(
+                f"{key} beside roles is only for jobs of one role; this one has {len(spec.roles)}.",
+                f"与 roles 并列的 {key} 只用于单个角色的作业；此作业有 {len(spec.roles)} 个角色。",
+            )
+            errors.append(
+                FieldError(
+                    pointer([key]),
+                    "shorthand",
+                    message,
+                    Text("Write roles: {<role>: {...}} in the item.", "请在该项中写 roles: {<角色>: {...}}。"),
+                )
+            )
             return spec.roles
         wanted[next(iter(spec.roles))] = RoleOverrides(command=changes.command, resources=changes.resources)
     if not wanted:
@@ -79,8 +95,15 @@ def _change_roles(spec: JobSpec, changes: Overrides, errors: list[FieldError]) -
     roles = dict(spec.roles)
     for name, change in wanted.items():
         if name not in roles:
-            hint = f"Its roles: {', '.join(spec.roles)}."
-            errors.append(FieldError(pointer(["roles", name]), "unknown_role", f"The job has no role {shown(name)}.", hint))
+            hint = Text(f"Its roles: {', '.join(spec.roles)}.", f"其角色：{', '.join(spec.roles)}。")
+            errors.append(
+                FieldError(
+                    pointer(["roles", name]),
+                    "unknown_role",
+                    Text(f"The job has no role {shown(name)}.", f"作业没有角色 {shown(name, 'zh')}。"),
+                    hint,
+                )
+            )
         else:
             prefix = ("roles", name) if name in changes.roles else ()
             roles[name] = _change_role(roles[name], change, prefix, errors)
@@ -123,11 +146,18 @@ def _updates(spec: JobSpec, changes: Overrides, roles: Mapping[str, Role]) -> di
 def _recheck(spec: JobSpec, changes: Overrides) -> list[FieldError]:
     """What laying an item over its base can break: sizes of what was merged, and rules between fields."""
     errors = [
-        FieldError(f"/{key}", "too_many", f"{key} has {count} entries with those of the base; at most {most} are allowed.")
+        FieldError(
+            f"/{key}",
+            "too_many",
+            Text(
+                f"{key} has {count} entries with those of the base; at most {most} are allowed.",
+                f"{key} 与基础规格合计有 {count} 项；最多 {most} 项。",
+            ),
+        )
         for key, count, most in (
-            ("env", len(spec.env), limits.ENV_ENTRIES),
-            ("labels", len(spec.labels), limits.LABELS),
-            ("tags", len(spec.tags), limits.TAGS),
+            ("env", len(spec.env), bounds.ENV_ENTRIES),
+            ("labels", len(spec.labels), bounds.LABELS),
+            ("tags", len(spec.tags), bounds.TAGS),
         )
         if count > most
     ]

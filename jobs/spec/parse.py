@@ -20,20 +20,30 @@ from jobs.spec.translation import KEY, Location, existing, location_of, refusal,
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 
 SHORTHAND = ("command", "replicas", "resources", "ports")
 
 
 def parse_spec(document: object) -> JobSpec:
-    """Validate a document completely. Raises InvalidInput with all its errors, up to `limits.SPEC_ERRORS`."""
+    """Validate a document completely. Raises InvalidInput with all its errors, up to `bounds.SPEC_ERRORS`."""
     check_document(document)
     if not isinstance(document, dict):
-        message = f"A job is a mapping of keys to values, not {shown(document)}."
-        raise InvalidInput(message, fields=[FieldError("", "mapping", message, "Begin with command: python train.py.")])
+        message = Text(
+            f"A job is a mapping of keys to values, not {shown(document)}.", f"作业应为键值映射，而非 {shown(document)}。"
+        )
+        raise InvalidInput(
+            message,
+            fields=[
+                FieldError(
+                    "", "mapping", message, Text("Begin with command: python train.py.", "请以 command: python train.py 开头。")
+                )
+            ],
+        )
     reading = _Reading(document)
     spec, errors = reading.judge()
     if spec is None or errors:
-        raise refusal("The job", errors)
+        raise refusal(Text("The job", "作业"), errors)
     return spec
 
 
@@ -52,7 +62,7 @@ def with_lines(error: InvalidInput, document: Document) -> InvalidInput:
         FieldError(field.path, field.code, field.message, field.hint, line=field.line or document.line_of(field.path))
         for field in error.fields
     ]
-    return InvalidInput(error.detail, hint=error.hint, fields=fields)
+    return InvalidInput(error.detail_text, hint=error.hint_text, fields=fields)
 
 
 class _Reading:
@@ -90,9 +100,16 @@ class _Reading:
         short = [key for key in SHORTHAND if key in document]
         if short and "roles" in document:
             for key in short:
-                message = f"{key} stands both beside roles and, for each role, inside them."
+                message = Text(
+                    f"{key} stands both beside roles and, for each role, inside them.", f"{key} 既写在 roles 旁，又写在各角色内。"
+                )
                 self._errors.append(
-                    FieldError(pointer([key]), "shorthand", message, f"Move {key} into the role that it belongs to.")
+                    FieldError(
+                        pointer([key]),
+                        "shorthand",
+                        message,
+                        Text(f"Move {key} into the role that it belongs to.", f"请将 {key} 移到所属的角色内。"),
+                    )
                 )
                 del document[key]
         elif short or "roles" not in document:

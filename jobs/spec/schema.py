@@ -124,7 +124,7 @@ def _allow_null(properties: dict[str, Any], keep: tuple[str, ...] = ()) -> None:
 
 
 def _without_titles(schema: Any) -> None:
-    """The generator repeats each key as a title, which helps nobody."""
+    """The generator repeats each key as a title, which helps no reader."""
     if isinstance(schema, dict):
         if isinstance(schema.get("title"), str):
             del schema["title"]

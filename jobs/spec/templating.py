@@ -14,14 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from jobs.bounds import SPEC_BYTES
 from jobs.spec.documents import check_document, pointer
 from jobs.spec.parse import parse_spec
 from jobs.spec.values import SHOWN_LENGTH, shown
 from kernel.errors import FieldError, InvalidInput
-from kernel.limits import SPEC_BYTES, TEXT_BYTES
+from kernel.limits import TEXT_BYTES
+from kernel.words import Text
 
 TYPES = ("string", "integer", "number", "boolean", "choice")
-PARAMETERS_MAX = 32  # More than anybody fills in.
+PARAMETERS_MAX = 32  # More than a user fills in.
 CHOICES_MAX = 64
 TITLE_LENGTH = 100
 DESCRIPTION_LENGTH = 500
@@ -38,7 +40,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One thing that a template asks for. `minimum` and `maximum` bound a number, or the length of a text."""
+    """A parameter of a template. `minimum` and `maximum` bound a number, or the length of a text."""
 
     name: str
     type: str
@@ -60,16 +62,28 @@ def read_parameters(given: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]
     """The parameters of a new template. Raises InvalidInput with everything that is wrong, by pointer below `/parameters`."""
     errors: list[FieldError] = []
     found: list[Parameter] = []
-    for index, one in enumerate(given):
+    for index, entry in enumerate(given):
         place = f"/parameters/{index}"
         before = len(errors)
-        _check_parameter(one, place, errors)
+        _check_parameter(entry, place, errors)
         if len(errors) == before:
-            found.append(_made(one))
-            if any(other.name == one["name"] for other in found[:-1]):
-                errors.append(FieldError(f"{place}/name", "duplicate", f"Two parameters are called {one['name']}."))
+            found.append(_made(entry))
+            if any(other.name == entry["name"] for other in found[:-1]):
+                errors.append(
+                    FieldError(
+                        f"{place}/name",
+                        "duplicate",
+                        Text(f"Two parameters are called {entry['name']}.", f"有两个参数名为 {entry['name']}。"),
+                    )
+                )
     if len(given) > PARAMETERS_MAX:
-        errors.append(FieldError("/parameters", "too_many", f"A template has at most {PARAMETERS_MAX} parameters."))
+        errors.append(
+            FieldError(
+                "/parameters",
+                "too_many",
+                Text(f"A template has at most {PARAMETERS_MAX} parameters.", f"一个模板最多有 {PARAMETERS_MAX} 个参数。"),
+            )
+        )
     if errors:
         raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
     return tuple(found)
@@ -77,7 +91,7 @@ def read_parameters(given: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]
 
 def stored_parameters(stored: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     """Parameters that were checked when they were stored."""
-    return tuple(_made(one) for one in stored)
+    return tuple(_made(entry) for entry in stored)
 
 
 def check_template(document: object, parameters: Sequence[Parameter]) -> None:
@@ -88,12 +102,14 @@ def check_template(document: object, parameters: Sequence[Parameter]) -> None:
     try:
         check_document(document)
     except InvalidInput as error:
-        raise InvalidInput(error.detail, hint=error.hint, fields=_below_spec(error.fields)) from None
+        raise InvalidInput(error.detail_text, hint=error.hint_text, fields=_below_spec(error.fields)) from None
     errors = _misplaced(document, parameters)
     if errors:
         raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
-    values = {one.name: one.default if one.default is not None else _example(one) for one in parameters}
-    unsure = {one.name for one in parameters if one.default is None}
+    values = {
+        parameter.name: parameter.default if parameter.default is not None else _example(parameter) for parameter in parameters
+    }
+    unsure = {parameter.name for parameter in parameters if parameter.default is None}
     guessed = [path for path, names in places(document) if names & unsure]
     problems = [
         entry
@@ -116,7 +132,7 @@ def judge(document: object) -> tuple[FieldError, ...]:
     try:
         parse_spec(document)
     except InvalidInput as error:
-        return error.fields or (FieldError("", "invalid", error.detail, error.hint),)
+        return error.fields or (FieldError("", "invalid", error.detail_text, error.hint_text),)
     return ()
 
 
@@ -124,24 +140,36 @@ def read_values(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> di
     """What fills the places: what was given, else the defaults; None for what is neither. All mistakes at once."""
     errors: list[FieldError] = []
     values: dict[str, Value | None] = {}
-    known = {one.name for one in parameters}
+    known = {parameter.name for parameter in parameters}
     for name in sorted(set(given) - known):
-        hint = f"Known are: {', '.join(sorted(known)) or 'none'}."
+        hint = Text(f"Known are: {', '.join(sorted(known)) or 'none'}.", f"可用：{', '.join(sorted(known)) or '无'}。")
         errors.append(
-            FieldError(pointer(["parameters", name]), "unknown_parameter", f"The template has no parameter {shown(name)}.", hint)
+            FieldError(
+                pointer(["parameters", name]),
+                "unknown_parameter",
+                Text(f"The template has no parameter {shown(name)}.", f"模板没有参数 {shown(name, 'zh')}。"),
+                hint,
+            )
         )
-    for one in parameters:
-        place = pointer(["parameters", one.name])
-        value = given.get(one.name)
-        if value is None or (value == "" and not one.required and one.type == "string"):  # An empty field of a form.
-            value = one.default if value is None else None
-            if value is None and one.required:
-                errors.append(FieldError(place, "required", f"The template needs {one.name}.", one.description))
+    for parameter in parameters:
+        place = pointer(["parameters", parameter.name])
+        value = given.get(parameter.name)
+        if value is None or (value == "" and not parameter.required and parameter.type == "string"):  # An empty field of a form.
+            value = parameter.default if value is None else None
+            if value is None and parameter.required:
+                errors.append(
+                    FieldError(
+                        place,
+                        "required",
+                        Text(f"The template needs {parameter.name}.", f"模板需要 {parameter.name}。"),
+                        parameter.description,
+                    )
+                )
         else:
-            problem = _misfit(one, value)
+            problem = _misfit(parameter, value)
             if problem is not None:
                 errors.append(FieldError(place, problem[0], problem[1]))
-        values[one.name] = value
+        values[parameter.name] = value
     if errors:
         raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
     return values
@@ -155,8 +183,10 @@ def fill(document: Any, values: Mapping[str, Value | None]) -> Any:
     lengths = {name: len(_as_text(value)) for name, value in values.items()}
     size = sum(lengths[name] for _, text, is_key in _texts(document, ()) if not is_key for name in PLACE.findall(text))
     if size > SPEC_BYTES:
-        message = f"Filled in, the job has more than {SPEC_BYTES} bytes."
-        raise InvalidInput(message, fields=[FieldError("/parameters", "too_large", message, "Give shorter values.")])
+        message = Text(f"Filled in, the job has more than {SPEC_BYTES} bytes.", f"代入参数后，作业超过 {SPEC_BYTES} 字节。")
+        raise InvalidInput(
+            message, fields=[FieldError("/parameters", "too_large", message, Text("Give shorter values.", "请给出更短的值。"))]
+        )
     return _fill(document, values)
 
 
@@ -194,17 +224,38 @@ def places(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 
 def _misplaced(document: Any, parameters: Sequence[Parameter]) -> list[FieldError]:
     """Places that name no parameter, stand in a key, or are written in another way."""
-    known = {one.name for one in parameters}
-    hint = f"Write ${{{{ parameters.NAME }}}}. Parameters are: {', '.join(sorted(known)) or 'none'}."
+    known = {parameter.name for parameter in parameters}
+    hint = Text(
+        f"Write ${{{{ parameters.NAME }}}}. Parameters are: {', '.join(sorted(known)) or 'none'}.",
+        f"请写 ${{{{ parameters.NAME }}}}。参数有：{', '.join(sorted(known)) or '无'}。",
+    )
     errors = []
     for path, names in places(document, ("spec",)):
         for name in sorted(names - known):
-            errors.append(FieldError(path, "unknown_parameter", f"The template has no parameter {name}.", hint))
+            errors.append(
+                FieldError(
+                    path, "unknown_parameter", Text(f"The template has no parameter {name}.", f"模板没有参数 {name}。"), hint
+                )
+            )
     for path, text, is_key in _texts(document, ("spec",)):
         if is_key and OPENING in text:
-            errors.append(FieldError(path, "place_in_key", "A key cannot be filled in.", "Use a value."))
+            errors.append(
+                FieldError(
+                    path,
+                    "place_in_key",
+                    Text("A key cannot be filled in.", "键中不能代入参数。"),
+                    Text("Use a value.", "请用在值中。"),
+                )
+            )
         elif not is_key and OPENING in PLACE.sub("", text):
-            errors.append(FieldError(path, "bad_place", "Something between ${{ and }} is no parameter.", hint))
+            errors.append(
+                FieldError(
+                    path,
+                    "bad_place",
+                    Text("Something between ${{ and }} is no parameter.", "${{ 与 }} 之间的内容不是参数。"),
+                    hint,
+                )
+            )
     return errors
 
 
@@ -236,75 +287,129 @@ def _made(given: Mapping[str, Any]) -> Parameter:
 
 
 def _check_parameter(given: Mapping[str, Any], place: str, errors: list[FieldError]) -> None:
-    def wrong(key: str, code: str, message: str) -> None:
+    def wrong(key: str, code: str, message: Text[str]) -> None:
         errors.append(FieldError(f"{place}/{key}" if key else place, code, message))
 
     for key in sorted(set(given) - set(KEYS)):
-        wrong(key, "unknown_field", f"A parameter has no {shown(key)}. Known are: {', '.join(KEYS)}.")
+        wrong(
+            key,
+            "unknown_field",
+            Text(
+                f"A parameter has no {shown(key)}. Known are: {', '.join(KEYS)}.",
+                f"参数没有 {shown(key, 'zh')}。可用：{', '.join(KEYS)}。",
+            ),
+        )
     name, kind = given.get("name"), given.get("type")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        wrong("name", "invalid", "A parameter's name has letters, digits and _, at most 63, and begins with a letter or _.")
+        wrong(
+            "name",
+            "invalid",
+            Text(
+                "A parameter's name has letters, digits and _, at most 63, and begins with a letter or _.",
+                "参数名由字母、数字和 _ 组成，最多 63 个字符，以字母或 _ 开头。",
+            ),
+        )
     for key, length in (
         ("title", TITLE_LENGTH), ("title_zh", TITLE_LENGTH), ("description", DESCRIPTION_LENGTH),
         ("description_zh", DESCRIPTION_LENGTH),
     ):  # fmt: skip
         text = given.get(key, "")
         if text is not None and (not isinstance(text, str) or len(text) > length or not text.isprintable()):
-            wrong(key, "invalid", f"{key} is printable text of at most {length} characters.")
+            wrong(
+                key,
+                "invalid",
+                Text(f"{key} is printable text of at most {length} characters.", f"{key} 须为最多 {length} 个字符的可打印文本。"),
+            )
     if not isinstance(given.get("required", False), bool):
-        wrong("required", "invalid", "required is true or false.")
+        wrong("required", "invalid", Text("required is true or false.", "required 须为 true 或 false。"))
     if kind not in TYPES:
-        wrong("type", "choice", f"type is one of {', '.join(TYPES)}.")
+        wrong("type", "choice", Text(f"type is one of {', '.join(TYPES)}.", f"type 可选：{', '.join(TYPES)}。"))
         return
     for key in ("minimum", "maximum"):
         bound = given.get(key)
         if bound is not None and (kind in {"boolean", "choice"} or not _is_number(bound)):
-            wrong(key, "invalid", f"{key} is a number, for a number or for the length of a text.")
+            wrong(
+                key,
+                "invalid",
+                Text(
+                    f"{key} is a number, for a number or for the length of a text.", f"{key} 须为数字，用于数字参数或文本长度。"
+                ),
+            )
         elif bound is not None and kind == "string" and not 0 <= bound <= TEXT_BYTES:  # An example is made as long as this.
-            wrong(key, "range", f"A text has 0 to {TEXT_BYTES} characters.")
+            wrong(key, "range", Text(f"A text has 0 to {TEXT_BYTES} characters.", f"文本为 0 到 {TEXT_BYTES} 个字符。"))
     low, high = given.get("minimum"), given.get("maximum")
     if _is_number(low) and _is_number(high) and low > high:  # type: ignore[operator]
-        wrong("maximum", "range", "maximum is below minimum.")
+        wrong("maximum", "range", Text("maximum is below minimum.", "maximum 小于 minimum。"))
     choices = given.get("choices") or ()
-    if not isinstance(choices, (list, tuple)) or len(choices) > CHOICES_MAX or not all(_is_value(one) for one in choices):
-        wrong("choices", "invalid", f"choices is a list of at most {CHOICES_MAX} texts or numbers.")
+    if not isinstance(choices, (list, tuple)) or len(choices) > CHOICES_MAX or not all(_is_value(choice) for choice in choices):
+        wrong(
+            "choices",
+            "invalid",
+            Text(
+                f"choices is a list of at most {CHOICES_MAX} texts or numbers.",
+                f"choices 为最多 {CHOICES_MAX} 个文本或数字的列表。",
+            ),
+        )
     elif (kind == "choice") != bool(choices):
-        wrong("choices", "invalid", "A parameter of type choice, and no other, has choices.")
+        wrong(
+            "choices",
+            "invalid",
+            Text("A parameter of type choice, and no other, has choices.", "只有 choice 类型的参数才有 choices，且必须有。"),
+        )
     elif given.get("default") is not None and not any(entry.path.startswith(place) for entry in errors):
         problem = _misfit(_made(given), given["default"])
         if problem is not None:
             wrong("default", problem[0], problem[1])
 
 
-def _misfit(one: Parameter, value: Any) -> tuple[str, str] | None:
+def _misfit(parameter: Parameter, value: Any) -> tuple[str, Text[str]] | None:
     """Why a value does not suit a parameter, as code and message."""
-    if one.type == "choice":
-        if any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in one.choices):
+    if parameter.type == "choice":
+        if any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in parameter.choices):
             return None
-        return "choice", f"{one.name} is one of {', '.join(_as_text(choice)[:SHOWN_LENGTH] for choice in one.choices)}."
-    if one.type == "boolean":
-        return None if isinstance(value, bool) else ("boolean", f"{one.name} is true or false, not {shown(value)}.")
-    if one.type == "string":
+        choices = ", ".join(_as_text(choice)[:SHOWN_LENGTH] for choice in parameter.choices)
+        return "choice", Text(f"{parameter.name} is one of {choices}.", f"{parameter.name} 可选：{choices}。")
+    if parameter.type == "boolean":
+        if isinstance(value, bool):
+            return None
+        return "boolean", Text(
+            f"{parameter.name} is true or false, not {shown(value)}.",
+            f"{parameter.name} 须为 true 或 false，而非{shown(value, 'zh')}。",
+        )
+    if parameter.type == "string":
         if not isinstance(value, str):
-            return "string", f"{one.name} is text, not {shown(value)}."
+            return "string", Text(
+                f"{parameter.name} is text, not {shown(value)}.", f"{parameter.name} 须为文本，而非{shown(value, 'zh')}。"
+            )
         if len(value.encode("utf-8", "replace")) > TEXT_BYTES:
-            return "too_long", f"{one.name} has more than {TEXT_BYTES} bytes."
-        return _out_of_range(one, len(value), "characters")
-    if isinstance(value, bool) or not isinstance(value, (int, float) if one.type == "number" else int):
-        kind = "a number" if one.type == "number" else "a whole number"
-        return one.type, f"{one.name} is {kind}, not {shown(value)}."
+            return "too_long", Text(
+                f"{parameter.name} has more than {TEXT_BYTES} bytes.", f"{parameter.name} 超过 {TEXT_BYTES} 字节。"
+            )
+        return _out_of_range(parameter, len(value), Text(" characters", " 个字符"))
+    if isinstance(value, bool) or not isinstance(value, (int, float) if parameter.type == "number" else int):
+        kind = Text("a number", "数字") if parameter.type == "number" else Text("a whole number", "整数")
+        return parameter.type, Text(
+            f"{parameter.name} is {kind.en}, not {shown(value)}.",
+            f"{parameter.name} 须为{kind.zh}，而非{shown(value, 'zh')}。",
+        )
     if not math.isfinite(value) or abs(value) > INTEGER_MAX:
-        return "range", f"{one.name} is too large."
-    return _out_of_range(one, value, "")
+        return "range", Text(f"{parameter.name} is too large.", f"{parameter.name} 过大。")
+    return _out_of_range(parameter, value, Text("", ""))
 
 
-def _out_of_range(one: Parameter, amount: int | float, unit: str) -> tuple[str, str] | None:
-    least = one.minimum is not None and amount < one.minimum
-    most = one.maximum is not None and amount > one.maximum
+def _out_of_range(parameter: Parameter, amount: int | float, unit: Text[str]) -> tuple[str, Text[str]] | None:
+    least = parameter.minimum is not None and amount < parameter.minimum
+    most = parameter.maximum is not None and amount > parameter.maximum
     if not least and not most:
         return None
-    bound = f"at least {one.minimum:g}" if least else f"at most {one.maximum:g}"
-    return "range", f"{one.name} is {bound}{' ' + unit if unit else ''}, not {amount:g}."
+    bound = (
+        Text(f"at least {parameter.minimum:g}", f"至少为 {parameter.minimum:g}")
+        if least
+        else Text(f"at most {parameter.maximum:g}", f"至多为 {parameter.maximum:g}")
+    )
+    return "range", Text(
+        f"{parameter.name} is {bound.en}{unit.en}, not {amount:g}.", f"{parameter.name} 须{bound.zh}{unit.zh}，而非 {amount:g}。"
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -315,11 +420,11 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, bool) or _is_number(value) or (isinstance(value, str) and len(value) <= DESCRIPTION_LENGTH)
 
 
-def _example(one: Parameter) -> Value:
-    if one.type == "choice":
-        return one.choices[0]
-    if one.type == "boolean":
+def _example(parameter: Parameter) -> Value:
+    if parameter.type == "choice":
+        return parameter.choices[0]
+    if parameter.type == "boolean":
         return False
-    if one.type == "string":
-        return "x" * max(1, int(one.minimum or 1))
-    return one.minimum if one.minimum is not None else 1
+    if parameter.type == "string":
+        return "x" * max(1, int(parameter.minimum or 1))
+    return parameter.minimum if parameter.minimum is not None else 1

@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from jobs import bounds
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import suggest_key
-from kernel import limits
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Saying, Text, as_text
 
 Location = tuple[str | int, ...]
-HINTED_KEYS = 20  # Looking for the nearest known key costs; past this many misspelt keys nobody reads the suggestions.
+HINTED_KEYS = 20  # Looking for the nearest known key costs; past this many misspelt keys no user reads the suggestions.
 
 
 KEY = "\0key"  # Ends the location of an error about a key itself; no document holds a NUL.
@@ -46,20 +47,31 @@ def translate(
         elif entry["type"] == "extra_forbidden":
             unknown += 1
             hint = suggest_key(location, keys_at(location)) if unknown <= HINTED_KEYS else ""
-            errors.append(FieldError(place(location), "unknown_key", f"There is no key {shown(location[-1])} here.", hint))
+            errors.append(FieldError(place(location), "unknown_key", _no_key(location[-1]), hint))
         else:
             errors.append(_misshapen(location, place, entry["input"]))
     return errors
 
 
-def refusal(what: str, errors: Sequence[FieldError]) -> InvalidInput:
+def _no_key(key: str | int) -> Text[str]:
+    return Text(f"There is no key {shown(key)} here.", f"此处没有键 {shown(key)}。")
+
+
+def refusal(what: Text[str], errors: Sequence[FieldError]) -> InvalidInput:
     """One error that carries them all, up to the limit; `what` begins its sentence."""
     first = errors[0]
-    detail = first.message if len(errors) == 1 else f"{what} has {len(errors)} errors; the first: {first.message}"
-    kept = list(errors[: limits.SPEC_ERRORS])
+    message = as_text(first.message)
+    more = Text(
+        f"{what.en} has {len(errors)} errors; the first: {message.en}", f"{what.zh}有 {len(errors)} 处错误；第一处：{message.zh}"
+    )
+    kept = list(errors[: bounds.SPEC_ERRORS])
     if len(errors) > len(kept):
-        kept[-1] = FieldError("", "more_errors", f"{len(errors) - len(kept) + 1} more errors are not listed.")
-    return InvalidInput(detail, hint=first.hint, fields=kept)
+        kept[-1] = FieldError("", "more_errors", _unlisted(len(errors) - len(kept) + 1))
+    return InvalidInput(message if len(errors) == 1 else more, hint=first.hint, fields=kept)
+
+
+def _unlisted(count: int) -> Text[str]:
+    return Text(f"{count} more errors are not listed.", f"另有 {count} 处错误未列出。")
 
 
 def existing(document: Any, location: Location) -> Location:
@@ -80,19 +92,29 @@ def _missing(location: Location, place: Callable[[Location], str]) -> FieldError
     name = str(location[-1])
     if name == "command" and location[0] == "roles":
         path = place(location)
-        what = "The job" if path == "/command" else f"Role {shown(location[1])}"
-        return FieldError(path, "missing", f"{what} has no command.", "Add command: followed by what to run.")
-    return FieldError(place(location), "missing", f"{name} is missing.", f"Add {name}.")
+        role = shown(location[1])
+        what = Text("The job", "作业") if path == "/command" else Text(f"Role {role}", f"角色 {role} ")
+        return FieldError(
+            path,
+            "missing",
+            Text(f"{what.en} has no command.", f"{what.zh}没有命令。"),
+            Text("Add command: followed by what to run.", "请添加 command: 及要运行的命令。"),
+        )
+    return FieldError(
+        place(location), "missing", Text(f"{name} is missing.", f"缺少 {name}。"), Text(f"Add {name}.", f"请添加 {name}。")
+    )
 
 
 def _misshapen(location: Location, place: Callable[[Location], str], value: object) -> FieldError:
     """The one thing that the model's own validation finds: no mapping where one is needed."""
     name = str(location[-1])
-    hint = ""
+    hint: Saying = ""
     if len(location) == 2 and location[0] == "roles":
-        subject, hint = f"Role {shown(name)}", "Give it a command."
+        subject = Text(f"Role {shown(name)}", f"角色 {shown(name)} ")
+        hint = Text("Give it a command.", "请为它写上命令。")
     elif isinstance(location[-1], int) and len(location) > 1:
-        subject = f"Entry {name} of {location[-2]}"
+        subject = Text(f"Entry {name} of {location[-2]}", f"{location[-2]} 的第 {name} 项")
     else:
-        subject = name
-    return FieldError(place(location), "mapping", f"{subject} must be a mapping, not {shown(value)}.", hint)
+        subject = Text(name, f"{name} ")
+    message = Text(f"{subject.en} must be a mapping, not {shown(value)}.", f"{subject.zh}须为映射，而非{shown(value, 'zh')}。")
+    return FieldError(place(location), "mapping", message, hint)

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from jobs.spec import model
 from jobs.spec.values import SHOWN_LENGTH
+from kernel.words import Saying, Text
 
 Location = tuple[Any, ...]
 
@@ -30,18 +31,18 @@ _MODELS: dict[str, type[BaseModel]] = {
     "placement": model.Placement,
 }
 _PLACES = {
-    **dict.fromkeys(_TOP, "at the top of the job"),
-    **{key: "inside a role" for key in keys_of(model.Role) if key != "env"},
-    **dict.fromkeys(keys_of(model.ResourceAsk), "under resources"),
-    "signal": "under checkpoint",
-    "grace": "under checkpoint",
-    "interval": "under checkpoint",
-    "per": "under checkpoint",
-    "from": "under checkpoint",
-    "chief": "under completion",
-    "together": "under placement",
-    "tolerates": "under placement",
-    "parallelism": "under array",
+    **dict.fromkeys(_TOP, Text("at the top of the job", "作业的最外层")),
+    **{key: Text("inside a role", "角色内") for key in keys_of(model.Role) if key != "env"},
+    **dict.fromkeys(keys_of(model.ResourceAsk), Text("under resources", " resources 下")),
+    "signal": Text("under checkpoint", " checkpoint 下"),
+    "grace": Text("under checkpoint", " checkpoint 下"),
+    "interval": Text("under checkpoint", " checkpoint 下"),
+    "per": Text("under checkpoint", " checkpoint 下"),
+    "from": Text("under checkpoint", " checkpoint 下"),
+    "chief": Text("under completion", " completion 下"),
+    "together": Text("under placement", " placement 下"),
+    "tolerates": Text("under placement", " placement 下"),
+    "parallelism": Text("under array", " array 下"),
 }
 
 # What other systems call the same thing. Keys of OpenPAI, Slurm, Kubernetes and container tools.
@@ -150,21 +151,28 @@ def _keys_in_role(around: Location) -> tuple[str, ...]:
     return {"resources": keys_of(model.ResourceAsk), "replicas": ("min", "max")}.get(str(around[2]), ())
 
 
-def suggest_key(location: Location, allowed: tuple[str, ...]) -> str:
+def suggest_key(location: Location, allowed: tuple[str, ...]) -> Saying:
     """What to write instead of an unknown key: the nearest known one, its right place, or what is allowed here."""
     word = str(location[-1])
     if len(word) <= SHOWN_LENGTH:
         plain = word.lower().replace("-", "_")
         if plain in allowed:
-            return f"Did you mean {plain}?"
+            return _meant(plain)
         meant = _SYNONYMS.get(plain, _SYNONYMS.get(plain.replace("_", ""), ""))
         if meant in allowed:
-            return f"Did you mean {meant}?"
+            return _meant(meant)
         for candidate in (plain, meant):
             if candidate in _PLACES:
-                return f"{candidate} belongs {_PLACES[candidate]}."
+                place = _PLACES[candidate]
+                return Text(f"{candidate} belongs {place.en}.", f"{candidate} 应写在{place.zh}。")
         if close := get_close_matches(plain, allowed, n=1, cutoff=0.7):
-            return f"Did you mean {close[0]}?"
+            return _meant(close[0])
         if close := get_close_matches(plain, list(_PLACES), n=1, cutoff=0.85):
-            return f"Did you mean {close[0]}, {_PLACES[close[0]]}?"
-    return f"Allowed here: {', '.join(allowed)}." if allowed else ""
+            place = _PLACES[close[0]]
+            return Text(f"Did you mean {close[0]}, {place.en}?", f"是否想写{place.zh}的 {close[0]}？")
+    known = ", ".join(allowed)
+    return Text(f"Allowed here: {known}.", f"此处可用：{known}。") if allowed else ""
+
+
+def _meant(key: str) -> Text[str]:
+    return Text(f"Did you mean {key}?", f"是否想写 {key}？")

@@ -1,7 +1,7 @@
 """The audit chain: each row is sealed with a hash over itself and the hash before it.
 
 Sealing runs within a second of the call. Afterwards an edit, a removal or an insertion anywhere breaks the chain, and the
-verifier names the row. The chain proves that rows were not changed one by one; somebody who may rewrite the whole table could
+verifier names the row. The chain proves that rows were not changed one by one; a user who may rewrite the whole table could
 also rewrite the whole chain, so note its head (`manage.py verify_audit` prints it) somewhere else and give it back with
 `--head` when it matters. Rows that are not sealed yet are reported as the tail.
 """

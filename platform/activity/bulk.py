@@ -1,4 +1,6 @@
-"""Many rows in one statement, on PostgreSQL and SQLite alike. The only raw SQL of the project.
+"""Many rows in one statement, on PostgreSQL and SQLite alike, and what else of rows the ORM cannot say.
+
+Other raw SQL is about one table of one app, or about the database itself; `docs/raw-sql.md` lists all of it.
 
 The ORM splits a batch of 5,000 rows into dozens of statements on SQLite and has no UPDATE ... RETURNING. Here a batch of any
 size is one statement: its rows travel as one JSON document, taken apart by `json_each` (SQLite) or
@@ -84,7 +86,7 @@ def update(
     `increment` names columns whose value in the row is added instead of stored. `within` names, for such a column, the column
     of the same row that it must not pass by growing (null: no bound); shrinking is always allowed. Returns one dictionary per
     row that really changed, with `key` and the `returning` columns as they are after the update. A row that is not returned
-    was changed by somebody else first, or would have passed a bound.
+    was changed by another process first, or would have passed a bound.
     """
     changed: list[dict[str, Any]] = []
     if not rows:
@@ -145,7 +147,7 @@ def update(
 def number(model: type[models.Model], *, column: str, order: str, after: int, limit: int, returning: str) -> list[Any]:
     """Give rows whose `column` is null the numbers behind `after`, by their unique `order` column, at most `limit` of them.
 
-    One value of the `returning` column for each of them, in any order. Whoever calls holds a lock that keeps others from it.
+    One value of the `returning` column for each of them, in any order. The caller holds a lock that keeps others from it.
     """
     connection = connections[router.db_for_write(model)]
     table = _quote(connection, model._meta.db_table)
@@ -160,6 +162,31 @@ def number(model: type[models.Model], *, column: str, order: str, after: int, li
     with statement_cursor(connection) as cursor:
         cursor.execute(sql, [after, limit])
         return [_decode(connection, fields[2:], values)[returning] for values in cursor.fetchall()]
+
+
+def leave_out_keys(model: type[models.Model], count: int) -> None:
+    """Let SQLite leave out the next `count` keys of a table that counts them. In the caller's transaction; SQLite alone."""
+    connection = connections[router.db_for_write(model)]
+    assert connection.vendor == "sqlite", "PostgreSQL counts by sequences"
+    table, key = model._meta.db_table, model._meta.pk.name
+    highest = model._default_manager.aggregate(last=models.Max(key))["last"] or 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
+        given = cursor.fetchone()
+        cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+        next_key = max(highest, given[0] if given else 0) + count
+        cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, next_key])
+
+
+def read_for_key_share(rows: models.QuerySet[Any, Any]) -> list[Any]:
+    """Read columns (`values_list`) with PostgreSQL's weakest lock on the rows, which Django cannot ask for; on SQLite plainly."""
+    connection = connections[rows.db]
+    if connection.vendor != "postgresql":
+        return list(rows)
+    sql, parameters = rows.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} FOR KEY SHARE", parameters)
+        return list(cursor.fetchall())
 
 
 def statement_cursor(connection: Any) -> Any:

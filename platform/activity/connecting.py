@@ -13,6 +13,7 @@ from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import NotAuthenticated
+from kernel.words import Text
 from webapi.asgi_auth import authenticate_scope, authenticate_scope_cookie
 
 _FIELDS_MAX = 16  # Names in the address; every socket of ours knows a handful.
@@ -35,12 +36,14 @@ async def authenticate(scope: Mapping[str, Any]) -> Actor:
         if actor is not None:
             return actor
     if len(tickets) != 1:
-        raise NotAuthenticated("A live connection needs a header, a ticket or a session.")
+        raise NotAuthenticated(
+            Text("A live connection needs a header, a ticket or a session.", "实时连接需要请求头、票据或会话。")
+        )
     return await in_thread(_redeem, tickets[0])
 
 
 def query_of(scope: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The values in the address by name; none where there are more names than anybody needs."""
+    """The values in the address by name; none where there are more names than any request needs."""
     try:
         return parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=_FIELDS_MAX)
     except ValueError:

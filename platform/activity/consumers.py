@@ -30,12 +30,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from activity import registry
-from activity.feed import Channel, feed, oldest_seq, starting_point
+from activity.feed import FeedChannel, feed, oldest_seq, starting_point
 from activity.sessions import Session, sessions
 from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, Socket, error_text, parse_text
 from activity.threads import in_thread
 from kernel.actor import Actor
 from kernel.errors import BerthError, InvalidInput
+from kernel.words import Text
 
 HEARTBEAT_SECONDS = 15.0
 MESSAGE_BYTES_MAX = 4_096  # A command is short.
@@ -96,12 +97,17 @@ class LiveConsumer(Socket):
             else:
                 await self._subscribe(name, command.get("subscribe"), command.get("after"))
         except BerthError as error:
-            await self._send(error_text(error, id=name))
+            await self._send(error_text(error, self.language, id=name))
 
     async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:
         kind, text = _topic(topic)
         if after is not None and (isinstance(after, bool) or not isinstance(after, int) or after < 0):
-            raise InvalidInput("`after` is the `seq` of the last event that you saw, a whole number.")
+            raise InvalidInput(
+                Text(
+                    "`after` is the `seq` of the last event that you saw, a whole number.",
+                    "`after` 是您看到的最后一个事件的 `seq`，须为整数。",
+                )
+            )
         channel = await self._resolve(kind, text)
         name = name or f"{kind}:{channel.id}"
         self._check_free(name)
@@ -111,9 +117,14 @@ class LiveConsumer(Socket):
     async def _subscribe_logs(self, name: str | None, request: Any) -> None:
         source = registry.log_source()
         if not isinstance(request, dict) or not isinstance(request.get("job"), str):
-            raise InvalidInput('`subscribe_logs` names a job: {"subscribe_logs": {"job": "<id>"}}.')
+            raise InvalidInput(
+                Text(
+                    '`subscribe_logs` names a job: {"subscribe_logs": {"job": "<id>"}}.',
+                    '`subscribe_logs` 须指定作业：{"subscribe_logs": {"job": "<id>"}}。',
+                )
+            )
         if source is None:
-            raise InvalidInput("There is no log source in this process.")
+            raise InvalidInput(Text("There is no log source in this process.", "此进程没有日志来源。"))
         await self._resolve("job", request["job"])
         name = name or f"logs:{request['job']}"
         self._check_free(name)
@@ -123,25 +134,41 @@ class LiveConsumer(Socket):
     async def _unsubscribe(self, name: Any) -> None:
         subscribed = self._subscriptions.pop(name, None) if isinstance(name, str) else None
         if subscribed is None:
-            raise InvalidInput("There is no subscription of this id.", hint="Answers carry the id of their subscription.")
+            raise InvalidInput(
+                Text("There is no subscription of this id.", "没有此 ID 的订阅。"),
+                hint=Text("Answers carry the id of their subscription.", "应答中带有所属订阅的 ID。"),
+            )
         subscribed.task.cancel()
         await self._send({"type": "ended", "id": name, "code": "unsubscribed"})
 
     def _check_free(self, name: str) -> None:
         if name in self._subscriptions:
-            raise InvalidInput(f"There is a subscription {name!r} already.", hint="Unsubscribe first, or choose another `id`.")
+            raise InvalidInput(
+                Text(f"There is a subscription {name!r} already.", f"已有订阅 {name!r}。"),
+                hint=Text("Unsubscribe first, or choose another `id`.", "请先取消订阅，或换一个 `id`。"),
+            )
         if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
-            raise InvalidInput(f"One connection carries {SUBSCRIPTIONS_MAX} subscriptions.", hint="Unsubscribe from one first.")
+            raise InvalidInput(
+                Text(
+                    f"One connection carries {SUBSCRIPTIONS_MAX} subscriptions.", f"一个连接最多有 {SUBSCRIPTIONS_MAX} 个订阅。"
+                ),
+                hint=Text("Unsubscribe from one first.", "请先取消一个订阅。"),
+            )
 
-    async def _resolve(self, kind: str, text: str) -> Channel:
+    async def _resolve(self, kind: str, text: str) -> FeedChannel:
         actor = self._session.actor
         if kind == "user":
             if text != "me" or actor.user_id is None:
-                raise InvalidInput('The only user to listen to is yourself: {"subscribe": {"user": "me"}}.')
-            return Channel("user", actor.user_id)
-        return Channel(kind, await in_thread(registry.resolve_channel, actor, kind, text))
+                raise InvalidInput(
+                    Text(
+                        'The only user to listen to is yourself: {"subscribe": {"user": "me"}}.',
+                        '只能订阅您自己：{"subscribe": {"user": "me"}}。',
+                    )
+                )
+            return FeedChannel("user", actor.user_id)
+        return FeedChannel(kind, await in_thread(registry.resolve_channel, actor, kind, text))
 
-    async def _pump_events(self, name: str, channel: Channel, after: int | None) -> None:
+    async def _pump_events(self, name: str, channel: FeedChannel, after: int | None) -> None:
         start = await in_thread(starting_point, after)
         oldest = await in_thread(oldest_seq) if after is not None else None
         if oldest is not None and start + 1 < oldest:
@@ -159,7 +186,7 @@ class LiveConsumer(Socket):
                 async for message in messages:
                     await self._send({**message, "type": "log", "id": name})
             except BerthError as error:
-                await self._send(error_text(error, id=name))
+                await self._send(error_text(error, self.language, id=name))
         self._subscriptions.pop(name, None)
         await self._send({"type": "ended", "id": name, "code": "complete"})
 
@@ -193,17 +220,29 @@ class LiveConsumer(Socket):
 
 def _parse(text: str | None) -> dict[str, Any]:
     if text is None or len(text) > MESSAGE_BYTES_MAX:
-        raise InvalidInput(f"A command is a JSON text of at most {MESSAGE_BYTES_MAX} characters.")
+        raise InvalidInput(
+            Text(
+                f"A command is a JSON text of at most {MESSAGE_BYTES_MAX} characters.",
+                f"命令是最多 {MESSAGE_BYTES_MAX} 个字符的 JSON 文本。",
+            )
+        )
     command = parse_text(text)
     if not isinstance(command, dict) or not {"subscribe", "subscribe_logs", "unsubscribe"} & set(command):
-        raise InvalidInput('A command is {"subscribe": ...}, {"subscribe_logs": ...} or {"unsubscribe": ...}.')
+        raise InvalidInput(
+            Text(
+                'A command is {"subscribe": ...}, {"subscribe_logs": ...} or {"unsubscribe": ...}.',
+                '命令为 {"subscribe": ...}、{"subscribe_logs": ...} 或 {"unsubscribe": ...}。',
+            )
+        )
     return command
 
 
 def _name_of(command: Mapping[str, Any]) -> str | None:
     name = command.get("id")
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= ID_LENGTH_MAX):
-        raise InvalidInput(f"`id` is a text of at most {ID_LENGTH_MAX} characters.")
+        raise InvalidInput(
+            Text(f"`id` is a text of at most {ID_LENGTH_MAX} characters.", f"`id` 是最多 {ID_LENGTH_MAX} 个字符的文本。")
+        )
     return name
 
 
@@ -212,4 +251,9 @@ def _topic(topic: Any) -> tuple[str, str]:
         ((kind, text),) = topic.items()
         if kind in {"tenant", "job", "user"} and isinstance(text, str):
             return kind, text
-    raise InvalidInput('Subscribe to one thing: {"job": "<id>"}, {"tenant": "<id>"} or {"user": "me"}.')
+    raise InvalidInput(
+        Text(
+            'Subscribe to one thing: {"job": "<id>"}, {"tenant": "<id>"} or {"user": "me"}.',
+            '一次只能订阅一项：{"job": "<id>"}、{"tenant": "<id>"} 或 {"user": "me"}。',
+        )
+    )

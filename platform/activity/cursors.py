@@ -1,4 +1,4 @@
-"""Named positions in ordered tables, one row each. Whoever holds the row's lock is the only one who moves it."""
+"""Named positions in ordered tables, one row each. Only the holder of the row's lock moves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live feed: numbered events, handed to everybody in this process who listens.
+"""The live feed: numbered events, handed to all listeners in this process.
 
 The database is the truth and `seq` the order. One reader per process and event loop follows the table, woken by hints and by
 its own clock, and hands each event to the followers of its channels. A follower that starts at an older `seq` first reads the
@@ -35,7 +35,7 @@ log = structlog.get_logger("activity")
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class FeedChannel:
     """What a follower listens to: one `tenant`, one `job`, or for a `user` everything that the user may see."""
 
     kind: str
@@ -73,7 +73,7 @@ class Viewer:
 class Follower:
     """One listener's place in the feed."""
 
-    def __init__(self, channel: Channel, viewer: Viewer, *, floor: int) -> None:
+    def __init__(self, channel: FeedChannel, viewer: Viewer, *, floor: int) -> None:
         self.channel = channel
         self.viewer = viewer
         self._floor = floor
@@ -106,7 +106,7 @@ class Feed:
         self._reader: asyncio.Task[None] | None = None
         self._users = 0
 
-    async def follow(self, channel: Channel, *, after: int, viewer: Viewer) -> AsyncGenerator[FeedEvent]:
+    async def follow(self, channel: FeedChannel, *, after: int, viewer: Viewer) -> AsyncGenerator[FeedEvent]:
         """All events of a channel after `after`, as `starting_point` gave it: old ones first, then live ones without end."""
         self._users += 1
         follower: Follower | None = None
@@ -211,12 +211,12 @@ def event_body(event: Event) -> dict[str, Any]:
     }
 
 
-def _place(channel: Channel) -> tuple[str, uuid.UUID | None]:
+def _place(channel: FeedChannel) -> tuple[str, uuid.UUID | None]:
     """Where followers of a channel stand. All `user` channels stand together: what each sees is its viewer's business."""
     return (channel.kind, None if channel.kind == "user" else channel.id)
 
 
-async def _read(channel: Channel | None, viewer: Viewer | None, *, after: int, until: int | None) -> list[FeedEvent]:
+async def _read(channel: FeedChannel | None, viewer: Viewer | None, *, after: int, until: int | None) -> list[FeedEvent]:
     """One page of what a viewer sees of a channel, or of everything for the reader itself, in order."""
     condition = Q(seq__gt=after)
     if until is not None:

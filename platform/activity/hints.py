@@ -1,6 +1,6 @@
 """Hints: "look now" across threads and processes. They make things sooner; nothing is correct because of them.
 
-`wake(topic)` is sent after the caller's transaction commits. Whoever holds a `Hint` of the topic wakes up, in this process at
+`wake(topic)` is sent after the caller's transaction commits. Holders of a `Hint` of the topic wake up, in this process at
 once, and in other processes through Redis where one is configured. A hint may be lost, doubled or late: every receiver also
 looks by itself from time to time. Sending never waits for Redis; a frozen Redis only delays.
 """
@@ -18,7 +18,7 @@ from django.db import transaction
 
 from kernel.config import current
 
-EVENTS = "events"  # Somebody wrote events that may still have no number.
+EVENTS = "events"  # Events were written that may still have no number.
 SEQUENCED = "sequenced"  # Numbered events can be read.
 DELIVERIES = "deliveries"  # Notifications are waiting to be sent.
 
@@ -176,7 +176,7 @@ class _Relay:
         with _client(self.url) as client, client.pubsub(ignore_subscribe_messages=True) as messages:
             messages.subscribe(CHANNEL)
             self._troubles.discard("hints_not_received")
-            for topic in tuple(_receivers):  # What was sent while nobody listened is lost: look now.
+            for topic in tuple(_receivers):  # Hints sent while no process listened are lost: look now.
                 _ring(topic)
             while not self._stopped.is_set():
                 message = messages.get_message(timeout=PING_SECONDS)

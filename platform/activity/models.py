@@ -81,14 +81,17 @@ class Cursor(models.Model):
 
 
 class Subscription(models.Model):
-    """What one user wants to hear about, and where. `tenant_id` None: every tenant that the user can see."""
+    """What one user wants to hear about, and where. `tenant_id` None: every tenant that the user can see.
+
+    `channel` is a kind of `notifications/channels`; `target` is shown, what is secret of its fields is in `secret_sealed`.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user_id = models.UUIDField(db_index=True)
     tenant_id = models.UUIDField(null=True)
     kinds = models.JSONField(default=list)
     jobs = models.CharField(max_length=10, default="mine", choices=[("mine", "mine"), ("all", "all")])
-    channel = models.CharField(max_length=10, choices=[("mail", "mail"), ("webhook", "webhook")])
+    channel = models.CharField(max_length=10)
     target = models.CharField(max_length=2000, blank=True, default="")
     secret_sealed = models.TextField(blank=True, default="")
     is_active = models.BooleanField(default=True)

@@ -1,6 +1,6 @@
 """What higher apps tell this one at start, because it may not look up to them: who people and jobs are, who may listen to what.
 
-Every entry has a safe default, so that nothing is shown to anybody whom the tenant roles of the actor do not allow.
+Every entry has a safe default, so that nothing is shown that the actor's tenant roles do not allow.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Any
 from activity.models import Event
 from kernel.actor import Actor
 from kernel.errors import NotFound
+from kernel.words import Text
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """An active user as notifications need it: where mail goes, and what the user may see now."""
+    """An active user as notifications need it: where mail goes, what the user may see now, and reads (`en` or `zh`)."""
 
     user_id: uuid.UUID
     name: str
     email: str
     actor: Actor
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def _unchanged(actors: Sequence[Actor]) -> Sequence[Actor | None]:
 
 
 def _own_tenant(actor: Actor, text: str) -> uuid.UUID:
-    """A tenant by id, for whoever has a role in it."""
+    """A tenant by id, for actors with a role in it."""
     found = _parse_id(text)
     if found is None or not sees_tenant(actor, found):
         raise _not_visible("tenant", text)
@@ -69,7 +71,7 @@ def _own_tenant(actor: Actor, text: str) -> uuid.UUID:
 
 
 def _job_of_own_tenant(actor: Actor, text: str) -> uuid.UUID:
-    """A job by id that has told something, for whoever has a role in its tenant."""
+    """A job by id that has told something, for actors with a role in its tenant."""
     found = _parse_id(text)
     tenant_id = None if found is None else Event.objects.filter(job_id=found).values_list("tenant_id", flat=True).first()
     if found is None or tenant_id is None or not sees_tenant(actor, tenant_id):
@@ -148,5 +150,12 @@ def _parse_id(text: str) -> uuid.UUID | None:
         return None
 
 
+_NOUNS_ZH = {"job": "作业", "tenant": "租户"}
+
+
 def _not_visible(noun: str, text: str) -> NotFound:
-    return NotFound(f"There is no {noun} {text[:80]!r}.", hint=f"Use the id of a {noun} that you can see.")
+    noun_zh = _NOUNS_ZH[noun]
+    return NotFound(
+        Text(f"There is no {noun} {text[:80]!r}.", f"没有{noun_zh} {text[:80]!r}。"),
+        hint=Text(f"Use the id of a {noun} that you can see.", f"请使用您可见的{noun_zh}的 ID。"),
+    )

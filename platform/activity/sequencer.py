@@ -1,9 +1,9 @@
 """Gives committed events their one order: `seq` 1, 2, 3 ... without a gap.
 
 Ids taken from a database sequence do not commit in order: a reader that remembers "I have seen all up to 17" would miss 16 when
-16 commits later. So events enter without a number, and only rows that are already committed get one, in batches, by whoever
-holds the lock of the cursor row. Two sequencers at once wait for each other and neither doubles nor skips a number; the leader
-lease above this only saves them the waiting. A reader that remembers a `seq` misses nothing.
+16 commits later. So events enter without a number, and only rows that are already committed get one, in batches, by the process
+that holds the lock of the cursor row. Two sequencers at once wait for each other and neither doubles nor skips a number; the
+leader lease above this only saves them the waiting. A reader that remembers a `seq` misses nothing.
 
 Within one job the order is the true one: of two transactions where the second began after the first ended, the first has the
 smaller `row` and is visible whenever the second is.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import structlog
-from django.db import connections, router, transaction
+from django.db import transaction
 from django.db.models import Max
 
 from activity import bulk, cursors, hints, numbering
@@ -63,13 +63,7 @@ def lift(count: int) -> None:
         cursor = cursors.lock_cursor(CURSOR)
         cursors.move(cursor, cursor.seq + count)
         return
-    table, highest = Event._meta.db_table, Event.objects.aggregate(last=Max("row"))["last"] or 0
-    with connections[router.db_for_write(Event)].cursor() as statement:
-        statement.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
-        given = statement.fetchone()
-        statement.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
-        next_row = max(highest, given[0] if given else 0) + count
-        statement.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, next_row])
+    bulk.leave_out_keys(Event, count)
 
 
 def _number_batch() -> tuple[int, datetime | None]:

@@ -1,7 +1,7 @@
 """Long connections keep only what their credential still allows: it is looked at again every two seconds.
 
 All open sockets and streams of a process are asked about in one batch. A revoked token or disabled user ends the connection, a
-changed role changes what it hears. `recheck()` makes it sooner: whoever revokes something calls it.
+changed role changes what it hears. `recheck()` makes it sooner: code that revokes something calls it.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from activity import registry
 from activity.models import Ticket
 from kernel.actor import Actor, TenantRole
 from kernel.errors import NotAuthenticated, TooManyRequests
+from kernel.words import Text
 
 PREFIX = "bt_"
 LIFETIME = timedelta(seconds=30)
@@ -27,7 +28,7 @@ LENGTH_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class IssuedTicket:
-    """The ticket's text, which nobody can read again, and when it ends."""
+    """The ticket's text, which cannot be read again, and when it ends."""
 
     text: str
     expires_at: datetime
@@ -36,14 +37,16 @@ class IssuedTicket:
 def issue_ticket(*, actor: Actor, now: datetime) -> IssuedTicket:
     """Make a ticket for the actor."""
     if actor.user_id is None:
-        raise NotAuthenticated("Only somebody who is signed in gets a ticket.")
+        raise NotAuthenticated(Text("Sign in first: only a signed-in user gets a ticket.", "登录后才能获得票据。"))
     text = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         mine = Ticket.objects.filter(user_id=actor.user_id)
         mine.filter(expires_at__lte=now).delete()
         if mine.count() >= OPEN_PER_USER_MAX:
             raise TooManyRequests(
-                f"{OPEN_PER_USER_MAX} tickets are open.", hint="Use a ticket, or let it expire.", retry_after_seconds=30
+                Text(f"{OPEN_PER_USER_MAX} tickets are open.", f"已有 {OPEN_PER_USER_MAX} 张未使用的票据。"),
+                hint=Text("Use a ticket, or let it expire.", "请使用其中一张，或等待其过期。"),
+                retry_after_seconds=30,
             )
         Ticket.objects.create(
             digest=_digest(text), user_id=actor.user_id, actor=_as_json(actor), created_at=now, expires_at=now + LIFETIME
@@ -60,11 +63,14 @@ def redeem_ticket(text: str, *, now: datetime) -> Actor:
             actor = registry.refreshed([_from_json(ticket.actor)])[0]
             if actor is not None:
                 return actor
-    raise NotAuthenticated("The ticket does not exist, is used, or older than 30 seconds.", hint="Ask for a new one.")
+    raise NotAuthenticated(
+        Text("The ticket does not exist, is used, or older than 30 seconds.", "票据不存在、已使用，或已超过 30 秒。"),
+        hint=Text("Ask for a new one.", "请重新获取一张。"),
+    )
 
 
 def delete_expired(now: datetime) -> int:
-    """Forget tickets that nobody used."""
+    """Forget tickets that were not used."""
     return Ticket.objects.filter(expires_at__lte=now).delete()[0]
 
 

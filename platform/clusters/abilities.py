@@ -14,6 +14,7 @@ def abilities_document(abilities: Abilities) -> dict[str, Any]:
         "image_kinds": sorted(abilities.image_kinds),
         "mounts": abilities.mounts,
         "node_ports": abilities.node_ports,
+        "shares_gpus": abilities.shares_gpus,
     }
 
 
@@ -25,4 +26,5 @@ def read_abilities(document: Mapping[str, Any] | None) -> Abilities:
         image_kinds=default.image_kinds if kinds is None else frozenset(kind for kind in ImageKind if kind in kinds),
         mounts=known.get("mounts", default.mounts),
         node_ports=known.get("node_ports", default.node_ports),
+        shares_gpus=known.get("shares_gpus", True),  # Every engine of a release that did not ask shared them.
     )

@@ -16,7 +16,7 @@ class ClusterRecord(Record):
     list_filter = ("kind", "condition")
     search_fields = ("name",)
     exclude = ("observe_cursor",)
-    secrets = ("config",)  # How an engine is reached may hold what opens it.
+    secrets = ("config", "credentials_sealed")  # How an engine is reached may hold what opens it.
 
 
 @admin.register(Pool)

@@ -6,8 +6,6 @@ class ClustersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from clusters.telemetry import prometheus  # Models are loaded only now.
-        from webapi.metrics import register_collector
+        from clusters import wiring  # Models are loaded only now.
 
-        prometheus.register_collector_source("clusters", prometheus.cluster_families)
-        register_collector(prometheus.BerthCollector())
+        wiring.register()

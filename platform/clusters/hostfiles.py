@@ -61,15 +61,15 @@ class HostFiles(Protocol):
         ...
 
     def prepare_image_directory(self, path: str, isolation_number: int) -> None:
-        """Make an empty directory that a tenant's build may fill; nobody else reads it."""
+        """Make an empty directory that a tenant's build may fill; no other user reads it."""
         ...
 
     def seal_tree(self, path: str, isolation_number: int | None) -> None:
-        """End a build: the platform owns the tree, that tenant's jobs (None: everybody's) read it, nobody writes it."""
+        """End a build: the platform owns the tree, that tenant's jobs (None: all jobs) read it, no user writes it."""
         ...
 
     def prepare_volume(self, path: str, group: int) -> None:
-        """Make a volume's directory: its group's members read and write, whoever of them made a file."""
+        """Make a volume's directory: its group's members read and write, whichever of them made a file."""
         ...
 
 

@@ -33,8 +33,11 @@ class Cluster(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=NAME_LENGTH)
     kind = models.CharField(max_length=20, choices=ClusterKind.choices)
-    config = models.JSONField(default=dict, blank=True)
+    config = models.JSONField(default=dict, blank=True)  # Of its engine, and nothing secret.
+    credentials_sealed = models.TextField(blank=True, default="", db_default="")  # `services/credentials.py`.
+    access = models.JSONField(null=True)  # What may be told of the credentials: `engines/settings.py`.
     is_enabled = models.BooleanField(default=True)
+    lost_at = models.DateTimeField(null=True)  # When an operator declared that nothing runs there any more.
     condition = models.CharField(max_length=20, choices=ClusterCondition.choices, default=ClusterCondition.UNKNOWN)
     condition_detail = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     condition_since_at = models.DateTimeField(null=True)
@@ -45,6 +48,7 @@ class Cluster(models.Model):
     inventory_read_at = models.DateTimeField(null=True)
     quarantine_since_at = models.DateTimeField(null=True)  # Set while it may run what the database does not know.
     quarantine_looked_at = models.DateTimeField(null=True)  # When all that it runs was first compared with the database.
+    version = models.PositiveIntegerField(default=1, db_default=1)  # Of what operators set: engines are made anew with it.
     created_at = models.DateTimeField()
 
     class Meta:
@@ -166,7 +170,7 @@ class NodeContents(models.Model):
     """Which images and data a node holds already, as far as its engine says or as work that ran there brought them: the oldest
     first, at most `contents.HELD_MAX` of each. A preference of the scheduler and nothing more, so it may be out of date.
 
-    `version` grows with each change; whoever remembers a row reads it again only then.
+    `version` grows with each change; a process that remembers a row reads it again only then.
     """
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True, related_name="contents")

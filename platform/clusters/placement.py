@@ -13,10 +13,12 @@ from typing import Any
 
 from kernel import limits
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Saying, Text
 
 TAINT_LABEL = "berth.dev/taint."
 EXCLUSIVE_CORES = "exclusive_cores"  # A label: how many cores tasks may have for themselves on a machine; without it none.
 RDMA, RDMA_PRESENT = "rdma", "yes"  # A label: whether a machine has adapters for remote memory access that tasks can get.
+GPU_DRIVER, GPU_CUDA = "gpu_driver", "gpu_cuda"  # Labels: the version of the GPUs' driver, and the newest CUDA that it supports.
 LEVEL_LABEL = "berth.dev/"  # Before a level: `berth.dev/rack` says the same as `rack`.
 POLICIES = ("fragmentation", "pack", "spread", "ratio")
 TERMS = ("fragmentation", "pack", "spread", "ratio", "balanced", "taints", "image", "data")
@@ -59,17 +61,45 @@ def read_taints(document: object, path: str = "/taints") -> dict[str, str]:
     """Effects by name. Raises InvalidInput with all that is wrong."""
     problems: list[FieldError] = []
     if not isinstance(document, Mapping):
-        problems.append(_problem(path, "mapping", "Taints are a mapping of names to avoid or keep-out.", "{fpga: keep-out}"))
+        problems.append(
+            _problem(
+                path,
+                "mapping",
+                Text("Taints are a mapping of names to avoid or keep-out.", "污点是从名称到 avoid 或 keep-out 的映射。"),
+                Text("{fpga: keep-out}", "{fpga: keep-out}"),
+            )
+        )
         raise _refused(problems)
     if len(document) > TAINTS_MAX:
-        problems.append(_problem(path, "too_many", f"A machine has at most {TAINTS_MAX} taints.", ""))
+        problems.append(
+            _problem(
+                path, "too_many", Text(f"A machine has at most {TAINTS_MAX} taints.", f"一个节点最多有 {TAINTS_MAX} 个污点。"), ""
+            )
+        )
     for name, effect in document.items():
         place = f"{path}/{str(name)[:80].replace('~', '~0').replace('/', '~1')}"
         if not isinstance(name, str) or len(name) > limits.TAINT_LENGTH or _TAINT.fullmatch(name) is None:
-            hint = "Lower-case letters, digits, dots and dashes, starting and ending with a letter or digit."
-            problems.append(_problem(place, "grammar", f"{str(name)[:80]!r} is no name of a taint.", hint))
+            hint = Text(
+                "Lower-case letters, digits, dots and dashes, starting and ending with a letter or digit.",
+                "可用小写字母、数字、点与连字符，首尾须为字母或数字。",
+            )
+            problems.append(
+                _problem(
+                    place,
+                    "grammar",
+                    Text(f"{str(name)[:80]!r} is no name of a taint.", f"{str(name)[:80]!r} 不能作为污点的名称。"),
+                    hint,
+                )
+            )
         if effect not in tuple(Effect):
-            problems.append(_problem(place, "choice", f"{effect!r:.80} is neither avoid nor keep-out.", ""))
+            problems.append(
+                _problem(
+                    place,
+                    "choice",
+                    Text(f"{effect!r:.80} is neither avoid nor keep-out.", f"{effect!r:.80} 既不是 avoid 也不是 keep-out。"),
+                    "",
+                )
+            )
     if problems:
         raise _refused(problems)
     return {name: str(effect) for name, effect in sorted(document.items())}
@@ -80,18 +110,44 @@ def read_pool_changes(document: object) -> tuple[str | None, dict[str, Any]]:
     default. Raises InvalidInput with all that is wrong."""
     problems: list[FieldError] = []
     if not isinstance(document, Mapping):
-        raise _refused([_problem("", "mapping", "The changes of a pool are a mapping.", f"Known are: {', '.join(KNOWN)}.")])
+        raise _refused(
+            [
+                _problem(
+                    "",
+                    "mapping",
+                    Text("The changes of a pool are a mapping.", "资源池的修改须为映射。"),
+                    Text(f"Known are: {', '.join(KNOWN)}.", f"可用：{', '.join(KNOWN)}。"),
+                )
+            ]
+        )
     document = dict(document)
     given = document.pop("name", None)
     if given is not None and (not isinstance(given, str) or len(given) > NAME_MAX or _NAME.fullmatch(given) is None):
-        hint = f"Letters, digits, dots, dashes and underscores, starting with a letter or digit; at most {NAME_MAX}."
-        problems.append(_problem("/name", "grammar", f"{str(given)[:80]!r} is no name of a pool.", hint))
+        hint = Text(
+            f"Letters, digits, dots, dashes and underscores, starting with a letter or digit; at most {NAME_MAX}.",
+            f"可用字母、数字、点、连字符与下划线，首字符须为字母或数字；最多 {NAME_MAX} 个字符。",
+        )
+        problems.append(
+            _problem(
+                "/name",
+                "grammar",
+                Text(f"{str(given)[:80]!r} is no name of a pool.", f"{str(given)[:80]!r} 不能作为资源池的名称。"),
+                hint,
+            )
+        )
     read: dict[str, Any] = {}
     for name, value in document.items():
         check = _RULES.get(name)
         if check is None:
-            message = f"There is no field {str(name)[:80]!r} here."
-            problems.append(_problem(f"/{str(name)[:80]}", "unknown_field", message, f"Known are: {', '.join(KNOWN)}."))
+            message = Text(f"There is no field {str(name)[:80]!r} here.", f"此处没有字段 {str(name)[:80]!r}。")
+            problems.append(
+                _problem(
+                    f"/{str(name)[:80]}",
+                    "unknown_field",
+                    message,
+                    Text(f"Known are: {', '.join(KNOWN)}.", f"可用：{', '.join(KNOWN)}。"),
+                )
+            )
             continue
         found = [] if value is None else check(value)
         problems += found
@@ -104,42 +160,95 @@ def read_pool_changes(document: object) -> tuple[str | None, dict[str, Any]]:
 def _check_policy(value: object) -> list[FieldError]:
     if isinstance(value, str) and value in POLICIES:
         return []
-    return [_problem("/policy", "choice", f"There is no policy {value!r:.80}.", f"One of {', '.join(POLICIES)}.")]
+    return [
+        _problem(
+            "/policy",
+            "choice",
+            Text(f"There is no policy {value!r:.80}.", f"没有策略 {value!r:.80}。"),
+            Text(f"One of {', '.join(POLICIES)}.", f"可选：{', '.join(POLICIES)}。"),
+        )
+    ]
 
 
 def _check_weights(value: object) -> list[FieldError]:
     if not isinstance(value, Mapping):
-        return [_problem("/weights", "mapping", "weights maps terms to whole numbers.", f"Terms: {', '.join(TERMS)}.")]
+        return [
+            _problem(
+                "/weights",
+                "mapping",
+                Text("weights maps terms to whole numbers.", "weights 是从评分项到整数的映射。"),
+                Text(f"Terms: {', '.join(TERMS)}.", f"评分项：{', '.join(TERMS)}。"),
+            )
+        ]
     problems = []
     for term, weight in value.items():
         path = f"/weights/{str(term)[:80].replace('~', '~0').replace('/', '~1')}"
         if term not in TERMS:
-            problems.append(_problem(path, "choice", f"There is no term {str(term)[:80]!r}.", f"One of {', '.join(TERMS)}."))
+            problems.append(
+                _problem(
+                    path,
+                    "choice",
+                    Text(f"There is no term {str(term)[:80]!r}.", f"没有评分项 {str(term)[:80]!r}。"),
+                    Text(f"One of {', '.join(TERMS)}.", f"可选：{', '.join(TERMS)}。"),
+                )
+            )
         problems += _check_whole(path, weight, 0, WEIGHT_MAX)
     return problems
 
 
 def _check_shares(value: object) -> list[FieldError]:
-    return [] if isinstance(value, bool) else [_problem("/gpu_shares", "boolean", "gpu_shares is true or false.", "")]
+    return (
+        []
+        if isinstance(value, bool)
+        else [_problem("/gpu_shares", "boolean", Text("gpu_shares is true or false.", "gpu_shares 须为 true 或 false。"), "")]
+    )
 
 
 def _check_levels(value: object) -> list[FieldError]:
     if not isinstance(value, list):
-        return [_problem("/levels", "list", "levels is a list.", f"Of {', '.join(LEVELS)}.")]
+        return [
+            _problem(
+                "/levels",
+                "list",
+                Text("levels is a list.", "levels 须为列表。"),
+                Text(f"Of {', '.join(LEVELS)}.", f"可用：{', '.join(LEVELS)}。"),
+            )
+        ]
     problems = [
-        _problem(f"/levels/{index}", "choice", f"There is no level {level!r:.80}.", f"One of {', '.join(LEVELS)}.")
+        _problem(
+            f"/levels/{index}",
+            "choice",
+            Text(f"There is no level {level!r:.80}.", f"没有层级 {level!r:.80}。"),
+            Text(f"One of {', '.join(LEVELS)}.", f"可选：{', '.join(LEVELS)}。"),
+        )
         for index, level in enumerate(value)
         if not isinstance(level, str) or level not in LEVELS
     ]
     if not problems and len(set(value)) != len(value):
-        problems.append(_problem("/levels", "duplicate", "levels names one twice.", "Remove one of them."))
+        problems.append(
+            _problem(
+                "/levels",
+                "duplicate",
+                Text("levels names one twice.", "levels 中有重复的层级。"),
+                Text("Remove one of them.", "请去掉其中一个。"),
+            )
+        )
     return problems
 
 
 def _check_whole(path: str, value: object, least: int, most: int) -> list[FieldError]:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return []
-    return [_problem(path, "range", f"{value!r:.80} is no whole number from {least} to {most}.", "")]
+    return [
+        _problem(
+            path,
+            "range",
+            Text(
+                f"{value!r:.80} is no whole number from {least} to {most}.", f"{value!r:.80} 不是 {least} 到 {most} 之间的整数。"
+            ),
+            "",
+        )
+    ]
 
 
 _RULES: Mapping[str, Callable[[object], list[FieldError]]] = {
@@ -154,7 +263,7 @@ RULES = tuple(_RULES)
 KNOWN = ("name", *RULES)
 
 
-def _problem(path: str, code: str, message: str, hint: str) -> FieldError:
+def _problem(path: str, code: str, message: Saying, hint: Saying) -> FieldError:
     return FieldError(path, code, message, hint)
 
 

@@ -16,6 +16,7 @@ from clusters.models import Cluster, ClusterCondition, Node, NodeContents, Pool
 from clusters.placement import levels_of, taints_of
 from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
+from upstream.django import loaded
 
 READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
 
@@ -77,7 +78,7 @@ class NodeFacts:
     cordoned: bool
     blocked: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, whoever gave them.
+    taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, from all sources.
     images: frozenset[str] = frozenset()  # Digests that are there already.
     data: frozenset[str] = frozenset()  # Volumes whose data is there already, by id.
 
@@ -126,13 +127,13 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts], rows: QuerySet[Pool]) -> 
 
 
 def _mix(pool: Pool) -> tuple[MixRow, ...]:
-    measure = pool._state.fields_cache.get("measure")
+    measure = loaded(pool, "measure")
     rows = measure.mix if measure is not None else ()
     return tuple((cpu, memory, gpu, tuple(models), often) for cpu, memory, gpu, models, often in rows)
 
 
 def _learned(pool: Pool) -> dict[str, Any]:
-    measure = pool._state.fields_cache.get("measure")
+    measure = loaded(pool, "measure")
     if measure is None:
         return {}
     weights = measure.learned["weights"] if measure.learned is not None else {}
@@ -193,8 +194,23 @@ def find_cluster(cluster_id: uuid.UUID) -> ClusterFacts | None:
 
 
 def observed_clusters() -> tuple[uuid.UUID, ...]:
-    """Clusters that an observer has to ask, by id. One query."""
-    return tuple(Cluster.objects.filter(is_enabled=True).order_by("id").values_list("id", flat=True))
+    """Clusters that an observer has to ask, by id: all of them. What runs on a disabled one is seen to its end. One query."""
+    return tuple(Cluster.objects.order_by("id").values_list("id", flat=True))
+
+
+def cluster_versions() -> dict[uuid.UUID, int]:
+    """The version of each cluster's settings, by id. One query."""
+    return dict(Cluster.objects.order_by("id").values_list("id", "version"))
+
+
+def lost_clusters(cluster_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of these clusters that an operator has declared lost. One query."""
+    return set(Cluster.objects.filter(pk__in=cluster_ids, lost_at__isnull=False).values_list("pk", flat=True))
+
+
+def awaited_clusters() -> set[uuid.UUID]:
+    """Clusters of which an answer is expected, now or later: all but those that were declared lost. One query."""
+    return set(Cluster.objects.filter(lost_at__isnull=True).values_list("pk", flat=True))
 
 
 def node_names(cluster_id: uuid.UUID) -> tuple[str, ...]:

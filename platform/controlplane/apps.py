@@ -7,13 +7,9 @@ class ControlplaneConfig(AppConfig):
     name = "controlplane"
 
     def ready(self) -> None:
-        from clusters.telemetry import register_collector_source
-        from controlplane import readiness, rules  # Models are loaded only now.
-        from controlplane.selftest.run import selftest_metrics
+        from controlplane import wiring  # Models are loaded only now.
 
-        readiness.register()
-        rules.register_rules()
-        register_collector_source("selftest", selftest_metrics)
+        wiring.register()
         if not gc.isenabled():  # manage.py: what is loaded stays, and is looked through no more.
             gc.freeze()
             gc.enable()

@@ -14,7 +14,7 @@ django.setup(set_prefix=False)  # Loads the apps; the routing below needs them.
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from controlplane.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
-from webapi.application import Application  # noqa: E402
+from upstream.django import Application  # noqa: E402
 from webapi.body_limit import BodyLimit  # noqa: E402
 
 _routes: Any = ProtocolTypeRouter({"http": Application(), "websocket": URLRouter(websocket_urlpatterns)})

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
+import pkgutil
 
 import structlog
+from django.apps import apps
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 from clusters.engines.interface import EngineUnreachable
 from clusters.services import ensure_local_cluster
 from controlplane.migrating import migrate_patiently
-from controlplane.postgresql import without_statement_timeout
 from jobs.services.templates import ensure_shipped_templates
 from kernel.clock import database_now
 from kernel.config import Config
 from kernel.version import VERSION
 from tenants.services import bootstrap_installation
+from upstream.postgresql import alone, without_statement_timeout
 
 __all__ = ["VERSION", "create_first_objects", "migrate", "prepare_clusters"]
 
-MIGRATION_LOCK = 4_711_042  # Any number that nobody else uses in this database.
+MIGRATION_LOCK = 4_711_042  # Any number that no other program uses in this database.
 
 log = structlog.get_logger("bootstrap")
 
@@ -32,25 +33,19 @@ log = structlog.get_logger("bootstrap")
 def migrate() -> None:
     """Bring the database to this release; of no effect when it is there. Of several at once one does it, the others wait."""
     connection = connections["default"]
-    with without_statement_timeout(connection), _alone(connection):
+    with without_statement_timeout(connection), alone(connection, MIGRATION_LOCK):
+        if _is_all_applied(connection):
+            return
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             migrate_patiently(connection)
 
 
-@contextlib.contextmanager
-def _alone(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Hold a lock that every other `migrate` of this database waits for; SQLite has one process anyway."""
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+def _is_all_applied(connection: BaseDatabaseWrapper) -> bool:
+    """Whether each migration of this release is recorded, by the names of its files: to load them takes longer than to ask."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    folders = {app.label: os.path.join(app.path, "migrations") for app in apps.get_app_configs()}
+    return all((label, module.name) in applied for label, folder in folders.items() for module in pkgutil.iter_modules([folder]))
 
 
 def create_first_objects(config: Config) -> None:

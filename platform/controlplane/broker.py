@@ -1,77 +1,19 @@
 """The broker may be away: messages are hints, so what they would have started is done without them, and nothing waits for it.
 
-`answers` says in a moment whether sending makes sense now; whoever would send otherwise does the work itself. A worker that lost
-its connection tries again every two seconds for as long as it takes: Celery by itself would wait up to half a minute, and end
-after a hundred times.
+`answers` says in a moment whether sending makes sense now; else the sender does the work itself. A worker that lost
+its connection tries again every two seconds for as long as it takes (`upstream.kombu`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import redis
-from celery.app.amqp import AMQP
-from kombu import Connection
-from kombu.transport import redis as redis_transport
 
-ANSWER_SECONDS = 0.5  # A broker that is slower than this is no help to anybody.
+ANSWER_SECONDS = 0.5  # A broker that is slower than this is no help.
 AWAY_SECONDS = 1.0  # It is not asked more often than this while it is away.
-RECONNECT_SECONDS = 2.0
-SOCKET_SECONDS = 5.0  # A frozen broker holds up nobody for longer than this.
-
-
-class PatientConnection(Connection):
-    """Tries to connect for ever, and soon again."""
-
-    def _ensure_connection(self, *arguments: Any, **options: Any) -> Any:
-        if arguments[1:2]:  # The number of tries, as Celery's consumer gives it.
-            arguments = (arguments[0], None, *arguments[2:])
-        return super()._ensure_connection(*arguments, **{"interval_max": RECONNECT_SECONDS, **options})
-
-    def get_transport_cls(self) -> Any:
-        kind = super().get_transport_cls()
-        return PatientTransport if kind is redis_transport.Transport else kind
-
-
-class PatientChannel(redis_transport.Channel):
-    """Says that its connection is lost when it is asked for one after the end of its transport.
-
-    kombu 5.7 acknowledges and gives back messages late, over a transport that was taken apart when the connection broke, and
-    fails there with an AttributeError: nobody expects that, and the worker would end. Redis delivers such messages again, and
-    the sweep finds their work before that.
-    """
-
-    def _get_pool(self, asynchronous: bool = False) -> Any:
-        if self.connection is None or self.connection.client is None:
-            raise redis.ConnectionError("the connection of this channel was lost before")
-        return super()._get_pool(asynchronous)  # type: ignore[misc]  # kombu's types leave it out.
-
-
-class SteadySet(set[Any]):
-    """May be changed while another thread goes through it."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(tuple(super().__iter__()))
-
-
-class PatientTransport(redis_transport.Transport):
-    """Redis with such channels. kombu's loop goes through them while another thread that stops the worker closes them, and would
-    end with an error by that."""
-
-    Channel = PatientChannel
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.cycle._channels = SteadySet()  # type: ignore[union-attr]  # kombu's types leave it out.
-
-
-class PatientAmqp(AMQP):
-    """Celery's way to name the class of connections."""
-
-    Connection = PatientConnection
+SOCKET_SECONDS = 5.0  # A frozen broker holds up no process for longer than this.
 
 
 class Broker:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
+from kombu import Exchange, Queue
 
-from controlplane.broker import SOCKET_SECONDS, Broker, PatientAmqp
+from controlplane.broker import SOCKET_SECONDS, Broker
 from kernel.config import current
+from upstream.celery import PatientAmqp, keep_database
 
 _CONFIG = current()
-TASK_SECONDS_MAX = 60  # Tasks are short; a message that nobody acknowledged is delivered again much later than that.
+TASK_SECONDS_MAX = 60  # Tasks are short; a message without acknowledgement is delivered again much later than that.
 MEMORY_POLL_SECONDS = 0.02
+DEFAULT_QUEUE = "default"
+CLUSTER_PREFIX = "cluster."
+QUEUE_SECONDS = (
+    600.0  # Redis forgets a cluster's queue, with its messages, that got none for so long; duties hint every few seconds.
+)
 
 TASK_MODULES = ("jobs.tasks", "controlplane.tasks")
 
@@ -44,7 +51,7 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
-    task_default_queue="default",
+    task_default_queue=DEFAULT_QUEUE,
     task_time_limit=None if not _CONFIG.is_production else 2 * TASK_SECONDS_MAX,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
@@ -53,5 +60,28 @@ app.conf.update(
     result_backend_transport_options={"visibility_timeout": _CONFIG.visibility_seconds},
 )
 if not _CONFIG.database_url:
-    # Celery closes the database after every task. Opening SQLite's file anew costs more than most tasks do.
-    app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000
+    keep_database(app)
+
+
+def cluster_queue(cluster_id: str) -> str:
+    """The name of a cluster's queue, which Celery knows from now on; for the tasks that ask the cluster's engine."""
+    name = CLUSTER_PREFIX + cluster_id
+    if name not in app.amqp.queues:
+        app.amqp.queues.add(Queue(name, Exchange(name, type="direct"), routing_key=name, expires=QUEUE_SECONDS))
+    return name
+
+
+def consumed_clusters() -> set[str]:
+    """Ids of clusters whose queues the consumer of this process takes messages from, or is told to."""
+    return {name.removeprefix(CLUSTER_PREFIX) for name in tuple(app.amqp.queues.consume_from) if name.startswith(CLUSTER_PREFIX)}
+
+
+def forget_cluster_queue(cluster_id: str) -> None:
+    """Delete the queue of a cluster that is gone, with its messages: they were hints."""
+    name = CLUSTER_PREFIX + cluster_id
+    with app.connection_for_write() as connection:
+        queue = Queue(name)(connection.default_channel)
+        queue.purge()
+        queue.delete()
+    app.amqp.queues.deselect([name])
+    app.amqp.queues.pop(name, None)

@@ -75,7 +75,7 @@ def lock_data_directory(config: Config) -> int:
     path = config.data_dir / "platform.lock"
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        # Linux lets not even root open an existing file of somebody else with O_CREAT here (fs.protected_regular).
+        # Linux lets not even root open an existing file of another user with O_CREAT here (fs.protected_regular).
         descriptor = os.open(path, flags if path.exists() else flags | os.O_CREAT, 0o600)
     except OSError as error:
         raise CannotStart(f"{path} cannot be opened: {error.strerror}. Does this user own {config.data_dir}?") from None
@@ -167,7 +167,7 @@ def check_disk(path: Path) -> None:
 
 
 def check_exposure(config: Config) -> None:
-    """Refuse to listen beyond this host without TLS in front, unless somebody says where people reach it (security C41)."""
+    """Refuse to listen beyond this host without TLS in front, unless the operator says where people reach it (security C41)."""
     if config.host not in {"127.0.0.1", "::1", "localhost"} and not config.public_url.startswith("https://"):
         raise CannotStart(
             f"BERTH_HOST={config.host} listens beyond this machine. Put a TLS proxy in front and set "

@@ -48,8 +48,8 @@ def set_up(*, debug: bool = False) -> None:
 def bound_file(path: Path, descriptor: int = 2, *, bytes_max: int = LOG_FILE_BYTES) -> int:
     """Keep the file that this process logs to below `bytes_max`: past it, its older half goes. Returns the bytes dropped.
 
-    The file stays the same one, so that whoever follows it and the descriptor that everything writes to go on. Does nothing
-    where `descriptor` is not that file: under a service manager somebody else keeps the log.
+    The file stays the same one, so that its followers and the descriptor that everything writes to go on. Does nothing
+    where `descriptor` is not that file: the service manager keeps the log then.
     """
     try:
         if not os.path.samestat(path.stat(), os.fstat(descriptor)):

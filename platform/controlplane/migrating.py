@@ -1,21 +1,21 @@
 """Migrations beside a platform that works: they wait for a table's lock a moment only, let the others through, and try again.
 
-A statement that changes a table waits for everybody who uses it, and everybody who comes after waits behind it: one long query
+A statement that changes a table waits for all who use it, and all who come after wait behind it: one long query
 would stop the platform for as long as it lasts. So the wait is short, and a migration that could not have its lock is tried
 again; each is one transaction, or repeats harmlessly (`webapi.online`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
-from collections.abc import Iterator
 
 import structlog
 from django.core.management import call_command
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from upstream.postgresql import lock_timeout
 
 LOCK_SECONDS = 2  # How long others wait behind us at most.
 PATIENCE_SECONDS = 900.0
@@ -31,7 +31,7 @@ def migrate_patiently(connection: BaseDatabaseWrapper, *, patience_seconds: floa
     refused = 0
     while True:
         try:
-            with _short_waits(connection):
+            with lock_timeout(connection, f"{LOCK_SECONDS}s"):
                 call_command("migrate", verbosity=0, interactive=False, database=connection.alias)
         except OperationalError as error:
             if _state_of(error) not in AGAIN or time.monotonic() > deadline:
@@ -42,22 +42,6 @@ def migrate_patiently(connection: BaseDatabaseWrapper, *, patience_seconds: floa
             time.sleep(wait)
         else:
             return refused
-
-
-@contextlib.contextmanager
-def _short_waits(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    if connection.vendor != "postgresql":  # One writer at a time, and each waits for its turn.
-        yield
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout')")
-        before = cursor.fetchone()[0]
-        cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_SECONDS}s"])
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OperationalError), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
 
 def _state_of(error: OperationalError) -> str:

@@ -1,6 +1,6 @@
 """The web portal, as it was built: one document for every page, and the files that it names.
 
-The document is the same for everybody and says nothing about anybody; whoever reads it has to sign in. Its policy lets no
+The document is the same for all and says nothing about any user; its reader has to sign in. Its policy lets no
 script run but those files, and no style but those and what carries the nonce of this one answer.
 """
 

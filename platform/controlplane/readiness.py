@@ -1,23 +1,22 @@
-"""What `/readyz` asks beyond the database: broker, channel layer, scheduler and every cluster, each by name."""
+"""What `/readyz` asks beyond the database: broker, scheduler and every cluster, each by name."""
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections import Counter
 from datetime import timedelta
 
 import redis
-from channels.layers import get_channel_layer
 from django.db import DatabaseError, InterfaceError
 
 from clusters.selectors import list_clusters
 from clusters.services.quarantine import current_holds
 from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from controlplane.processes.heartbeat import living
+from controlplane.servers import PROBE
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import Unavailable
+from kernel.words import Text
 from reconciling import poison
 from reconciling.models import Lease
 from storage.space import troubles
@@ -25,14 +24,12 @@ from webapi.health import register_check
 from webapi.problems import as_failure
 
 ROLES = ("web", "worker", "scheduler", "observer")
-PROBE = "readiness.probe"  # A lease that nobody takes: the row that is written to see whether rows can be written.
-SCHEDULER_SILENT = timedelta(seconds=30)  # Past the end of its lease without anybody taking it.
+SCHEDULER_SILENT = timedelta(seconds=30)  # Past the end of its lease without a taker.
 
 
 def register() -> None:
     """Register every check. Called once, when the project starts."""
     register_check("broker", _broker)
-    register_check("channel_layer", _channel_layer)
     register_check("scheduler", _scheduler)
     register_check("clusters", _clusters)
     register_check("set_aside", _set_aside)
@@ -51,35 +48,24 @@ def _broker() -> str:
             client.ping()
             client.set(PROBE, 1, ex=60)  # A journal without room: it answers, and takes nothing.
     except redis.ResponseError as error:
-        raise Unavailable(f"Redis answers but takes nothing: {str(error).partition(' ')[0]}.") from error
+        raise Unavailable(
+            Text(
+                f"Redis answers but takes nothing: {str(error).partition(' ')[0]}.",
+                f"Redis 有应答但拒绝写入：{str(error).partition(' ')[0]}。",
+            )
+        ) from error
     except redis.RedisError as error:  # Its text holds addresses; the probe is public.
-        raise Unavailable(f"Redis does not answer: {type(error).__name__}.") from error
+        raise Unavailable(
+            Text(f"Redis does not answer: {type(error).__name__}.", f"Redis 没有应答：{type(error).__name__}。")
+        ) from error
     return "redis"
-
-
-def _channel_layer() -> str:
-    if not current().redis_url:
-        return "memory"
-    try:
-        asyncio.run(_send())
-    except (redis.RedisError, OSError, TimeoutError) as error:
-        raise Unavailable(f"The channel layer does not answer: {type(error).__name__}.") from error
-    return "redis"
-
-
-async def _send() -> None:
-    layer = get_channel_layer()
-    assert layer is not None
-    group = f"readiness.{uuid.uuid4().hex}"
-    async with asyncio.timeout(1.0):
-        await layer.group_send(group, {"type": "ready"})
 
 
 def _scheduler() -> str:
-    """Somebody leads, or did until a moment ago: a standby needs a moment to take over."""
+    """A scheduler leads, or did until a moment ago: a standby needs a moment to take over."""
     lease = Lease.objects.filter(name="scheduler").first()
     if lease is None or lease.expires_at is None or lease.expires_at < database_now() - SCHEDULER_SILENT:
-        raise Unavailable("Nobody schedules. Start a scheduler process.")
+        raise Unavailable(Text("No scheduler runs. Start a scheduler process.", "没有调度器在运行。请启动调度器进程。"))
     return "led"
 
 

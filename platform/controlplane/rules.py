@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Q
 
 from controlplane.models import SelfTest
-from tenants.access import role_allows
+from tenants.identity.access import role_allows
 from webapi.access import register
 
 

@@ -1,7 +1,7 @@
 """What PostgreSQL and Redis must be like before a process of ours works with them: all that is wrong, at once, with the mending.
 
 A promise that rests on a server's setting is checked here: a database that forgets what it confirmed, a broker that throws
-messages away when it is full or when it restarts, one that another program uses, one that anybody on the machine can open.
+messages away when it is full or when it restarts, a broker that another program uses, or that any user of the machine can open.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from django.db import DatabaseError, OperationalError, connection
 
 from controlplane.celery import TASK_SECONDS_MAX
 from controlplane.instance import CannotStart
-from controlplane.readiness import PROBE
 from kernel.clock import database_now
 from kernel.config import Config, current
 from kernel.ids import new_id
@@ -28,6 +27,7 @@ from reconciling.models import Installation
 
 log = structlog.get_logger("servers")
 
+PROBE = "readiness.probe"  # A lease that no process takes: the row that is written to see whether rows can be written.
 WAIT_SECONDS = 20.0  # After a boot the servers come up beside us.
 AWAY_SECONDS = 40.0  # How long a process waits for its database: less than systemd and our supervisor wait for the process.
 PAUSE_SECONDS = (0.1, 3.0)  # The first wait before another try, and the longest.
@@ -38,21 +38,21 @@ REDIS_MIN = (6, 2)
 REDIS_FIXED = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
 DEBIAN_FIXED = {"7.0.15": "5:7.0.15-1~deb12u6", "8.0.2": "5:8.0.2-3+deb13u1"}
 CONNECTIONS_EACH = 16  # The pool of each process, controlplane/settings.py.
-CONNECTIONS_RESERVED = 8  # For backups, `manage.py` commands and whoever looks.
+CONNECTIONS_RESERVED = 8  # For backups, `manage.py` commands and administrators.
 
 MARKER = "berth.installation"
 VISIBILITY = "berth.visibility_seconds"
-# What Celery and the live channels keep there. They may stand alone: a Redis that was emptied is filled with them by the
+# What Celery and the throttles keep there. They may stand alone: a Redis that was emptied is filled with them by the
 # processes that run, before one of them says again whose it is.
-EXCHANGES = ("default", "celery.pidbox", "reply.celery.pidbox", "celeryev")
+EXCHANGES = ("default", "cluster.", "celery.pidbox", "reply.celery.pidbox", "celeryev")
 OUR_KEYS = (
     *(f"{table}.{exchange}" for table in ("_kombu.binding", "_kombu.binding_permanent") for exchange in EXCHANGES),
     "_kombu.binding_deadlines",
     PROBE,
     "unacked",
     "default",
+    "cluster.",
     "berth",
-    "asgi",
 )
 KEYS_LOOKED_AT = 200
 
@@ -98,7 +98,7 @@ def keep_claim() -> None:
             client.set(VISIBILITY, current().visibility_seconds, nx=True)
             owner = _text(client.get(MARKER))
     except redis.RedisError:
-        return  # Whoever needs it says so.
+        return  # The processes that need it say so.
     if owner != str(installation.id):
         log.error("redis_is_shared", installation=str(installation.id), other=owner)
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from controlplane.keys import read_previous_keys, read_secret_key
 from kernel.config import current
-from kernel.limits import BODY_BYTES
+from webapi.bounds import BODY_BYTES
 
 CONFIG = current()
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,7 @@ WHITENOISE_ROOT = Path(PORTAL) / "public" if (Path(PORTAL) / "public").is_dir() 
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/.+-[\w-]{8}\.\w+$"  # Vite puts a digest into each name.
 
 INSTALLED_APPS = [
+    "activity",  # Before the console: its start hides what an incomplete channel says.
     "unfold.apps.BasicAppConfig",
     "controlplane.console.apps.ConsoleConfig",
     "django.contrib.auth",
@@ -45,7 +46,6 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "channels",
     "webapi",
-    "activity",
     "reconciling",
     "clusters",
     "tenants",
@@ -111,7 +111,7 @@ UNFOLD = {
 def _database(url: str) -> dict[str, object]:
     if not url:
         return {
-            "ENGINE": "controlplane.sqlite",
+            "ENGINE": "upstream.sqlite",
             "NAME": str(CONFIG.data_dir / "berth.sqlite3"),
             # Measured: the defaults fail two of three concurrent writers with "database is locked".
             "OPTIONS": {
@@ -127,7 +127,7 @@ def _database(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     return {
-        "ENGINE": "controlplane.postgresql",
+        "ENGINE": "upstream.postgresql",
         "NAME": parts.path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
@@ -149,15 +149,6 @@ def _database(url: str) -> dict[str, object]:
 
 DATABASES = {"default": _database(CONFIG.database_url)}
 
-CHANNEL_LAYERS = {
-    "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [CONFIG.redis_url]},
-    }
-    if CONFIG.redis_url
-    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
-}
-
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
@@ -165,8 +156,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
 REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS says nothing of a view: the description does, and no other origin is let in.
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "tenants.api.authentication.TokenAuthentication",
-        "tenants.api.authentication.SessionAuthentication",
+        "tenants.identity.api.authentication.TokenAuthentication",
+        "tenants.identity.api.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["webapi.permissions.SignedIn"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -177,7 +168,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["webapi.throttles.PerCaller"],
     "LIST_SERIALIZER_ERRORS_AS_DICT": True,
 }
-DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES  # Whoever may send so much has been authenticated before it is read (webapi.body_limit).
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES  # A caller who sends so much was authenticated before it is read (webapi.body_limit).
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Berth",

@@ -12,14 +12,14 @@ from clusters import telemetry
 from controlplane import logs
 from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from images.services import remove_unused_images
+from jobs.loading.in_use import images_in_use, volumes_in_use
 from jobs.reconcile import checkpoints
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.charges import known_until, live_holdings
-from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
 from jobs.services.decision_records import forget_old_decisions
+from jobs.services.predicted_starts import predict_starts
 from jobs.services.priority_requests import sweep_requests
-from jobs.services.promises import promise_starts
 from kernel.config import current
 from reconciling import poison
 from storage.logs import remove_old_logs
@@ -27,17 +27,17 @@ from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
 from storage.space import troubles
-from tenants.services.bookings import sweep_bookings
-from tenants.services.budgets import measure_budgets
-from tenants.services.device_codes import forget_device_codes
-from tenants.services.edits import apply_due_edits
-from tenants.services.ledger import close_months, fold_days
-from tenants.services.ledger.check import check_hourly
-from tenants.services.quota_requests import sweep_quota_requests
-from tenants.services.reservations import recount_usage
-from tenants.services.sessions import forget_sessions
-from tenants.services.shares import close_weeks
-from tenants.services.trips import forget_spent_states
+from tenants.billing.services.budgets import measure_budgets
+from tenants.billing.services.ledger import close_months, fold_days
+from tenants.billing.services.ledger.check import check_hourly
+from tenants.billing.services.shares import close_weeks
+from tenants.capacity.services.bookings import sweep_bookings
+from tenants.capacity.services.edits import apply_due_edits
+from tenants.capacity.services.quota_requests import sweep_quota_requests
+from tenants.capacity.services.reservations import recount_usage
+from tenants.identity.services.device_codes import forget_device_codes
+from tenants.identity.services.oidc_states import forget_spent_states
+from tenants.identity.services.sessions import forget_sessions
 from webapi import facts, idempotency
 
 log = structlog.get_logger("sweep")
@@ -72,7 +72,7 @@ def _ledger(now: datetime) -> int:
 
 
 def _disk(now: datetime) -> int:
-    """Say aloud, sweep by sweep, what cannot be written to: until somebody frees it, logs and outputs wait where they are."""
+    """Say aloud, sweep by sweep, what cannot be written to: until an operator frees it, logs and outputs wait."""
     data_dir = current().data_dir
     found = troubles([data_dir / name for name in (*OPEN_FOLDERS, *CLOSED_FOLDERS)])
     for name, cause in found.items():
@@ -102,7 +102,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "sessions": forget_sessions,
     "events": retention.prune,
     "decisions": forget_old_decisions,
-    "promises": promise_starts,
+    "predictions": predict_starts,
     "telemetry": telemetry.sweep_expired,
     "logs": lambda now: remove_old_logs(now=now),
     "artifacts": lambda now: remove_old_artifacts(now=now),

@@ -1,4 +1,4 @@
-"""Celery's doorways of the layers below jobs, and the duties that keep everything honest when nobody hints."""
+"""Celery tasks of the layers below jobs, and the duties that make up for lost hints."""
 
 from __future__ import annotations
 

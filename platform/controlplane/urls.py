@@ -7,7 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from controlplane import portal
-from tenants.api import oidc
+from tenants.identity.api import oidc
 from webapi import health, pages
 
 # Routes are tried in turn: those that are asked for most come first.

@@ -51,6 +51,13 @@ def read_moment(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def utc_text(moment: datetime | None) -> str | None:
+    """A time as `2026-11-20T08:15:30.123456Z`; None stays None."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
 def virtual_now() -> datetime | None:
     """The time that a simulation or test has set; None while time is real."""
     return None if _override is None else _override()

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,12 @@ RENAMED = {
     "scheduler_evens": "scheduler_rebalances",
     "scheduler_moves": "scheduler_migrations",
     "scheduler_moves_after_seconds": "scheduler_migrates_after_seconds",
+    "scheduler_patience_seconds": "scheduler_starvation_guard_seconds",
 }  # Refused, because a start with the default instead would go unnoticed.
+
+
+UNITS = ("SECONDS", "HOURS", "DAYS", "BYTES", "URL", "FILE")
+MISSPELT = 0.9  # Likeness of two names: `BERTH_SWEEP_SECOND` to a setting; no variable of client, tools and tasks comes near it.
 
 
 class BadSetting(Exception):
@@ -60,46 +66,50 @@ def _setting(default: Any, unit: str, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One immutable value for the whole process; `current()` gives it to whoever needs it."""
+    """One immutable value for the whole process; `current()` returns it."""
 
     data_dir: Path = _setting(Path("/var/lib/berth"), "directory", "Directory that holds all state of the embedded profile")
     server_profile: str = _setting(
-        "embedded", "embedded|production", "Embedded needs no other server; production needs PostgreSQL and Redis"
+        "embedded",
+        "embedded|production",
+        "Profile of the server: embedded needs no other server, production needs PostgreSQL and Redis",
     )
-    host: str = _setting(
-        "127.0.0.1", "address", "Address that the web server listens on; the loopback until an operator decides otherwise"
-    )
-    port: int = _setting(8620, "TCP port", "Port of the web server; the default is free of well-known services")
+    host: str = _setting("127.0.0.1", "address", "Listen address of the web server; by default the loopback")
+    port: int = _setting(8620, "TCP port", "Port of the web server; no well-known service uses the default")
     public_url: str = _setting(
-        "", "URL", "Address of this installation in mails and printed commands; empty: made of host and port"
+        "", "URL", "URL of this installation in mails and printed commands; empty: built from host and port"
     )
     allowed_hosts: str = _setting(
         "",
         "host names, with commas",
-        "Host names that are answered besides those of BERTH_PUBLIC_URL, BERTH_HOST and the loopback",
+        "Accepted host names besides those of BERTH_PUBLIC_URL, BERTH_HOST and the loopback",
     )
     trusted_proxies: str = _setting(
         "",
         "addresses or networks, with commas",
-        "Proxies whose X-Forwarded-For is believed; empty: none, because any client can write that header",
+        "Proxies whose X-Forwarded-For is trusted; empty: none, because any client can send that header",
     )
-    portal_dir: str = _setting("", "directory", "Folder of a built web portal; empty: the one beside the server")
-    database_url: str = _setting("", "URL", "Database; empty: SQLite in the data directory; postgresql://... for production")
+    portal_dir: str = _setting("", "directory", "Directory of a built web portal; empty: the portal beside the server")
+    database_url: str = _setting("", "URL", "Database URL, in production postgresql://...; empty: SQLite in the data directory")
     database_statement_seconds: float = _setting(60.0, "seconds", "Time limit of a statement on PostgreSQL; 0: none")
-    database_lock_seconds: float = _setting(10.0, "seconds", "Time limit of a wait for a lock on PostgreSQL; 0: none")
+    database_lock_seconds: float = _setting(10.0, "seconds", "Time limit of waiting for a lock on PostgreSQL; 0: none")
     database_wait_seconds: float = _setting(
-        5.0, "seconds", "Time limit of a wait for a connection, of the pool and of the server"
+        5.0, "seconds", "Time limit of waiting for a connection, from the pool and to the server"
     )
-    redis_url: str = _setting("", "URL", "Redis; empty: broker and channel layer in memory")
+    redis_url: str = _setting("", "URL", "Redis URL; empty: a broker in memory")
     visibility_seconds: float = _setting(
-        600.0, "seconds", "Age at which an unacknowledged message of Redis is delivered again; the same in every process"
+        600.0,
+        "seconds",
+        "Visibility timeout: Redis delivers an unacknowledged message again at this age; the same in every process",
     )
     web_drain_seconds: float = _setting(
         20.0,
         "seconds",
-        "Time for requests in hand when a web process ends, then 503: more than the waits for a connection and a lock",
+        "Drain time of a web process: open requests may finish, then get 503; longer than the waits for a connection and a lock",
     )
-    web_processes: int = _setting(2, "processes", "Web processes of the production profile; with one, a restart is a pause")
+    web_processes: int = _setting(
+        2, "processes", "Web processes of the production profile; with one, a restart interrupts the service"
+    )
     worker_processes: int = _setting(2, "processes", "Worker processes of the production profile")
     scheduler_processes: int = _setting(
         2, "processes", "Scheduler processes of the production profile; one leads, the others stand by"
@@ -107,207 +117,247 @@ class Config:
     observer_processes: int = _setting(
         2, "processes", "Observer processes of the production profile; one leads each cluster, the others stand by"
     )
-    debug: bool = _setting(False, "boolean", "Tracebacks in answers, for development alone: they help attackers")
-    lease_seconds: float = _setting(
-        30.0, "seconds", "Length of the lease on a batch of work: longer than any batch takes; tests use 1"
+    debug: bool = _setting(False, "boolean", "Tracebacks in responses; for development only, because they help attackers")
+    lease_seconds: float = _setting(30.0, "seconds", "Length of the lease on a batch of work; longer than any batch takes")
+    leadership_seconds: float = _setting(10.0, "seconds", "Time after which a standby takes over from a dead leader")
+    sweep_seconds: float = _setting(30.0, "seconds", "Interval of the sweep, which bounds the delay after a lost hint")
+    poll_seconds: float = _setting(1.0, "seconds", "Interval at which engines are polled for running attempts")
+    grace_seconds: float = _setting(
+        30.0, "seconds", "Grace period between the stop signal and the kill, unless the job sets its own"
     )
-    leadership_seconds: float = _setting(10.0, "seconds", "Time after which a standby takes over from a leader that died")
-    sweep_seconds: float = _setting(30.0, "seconds", "Interval of the sweep, which bounds what a lost hint can delay")
-    poll_seconds: float = _setting(1.0, "seconds", "Interval at which engines are asked for running attempts")
-    grace_seconds: float = _setting(30.0, "seconds", "Time from the stop signal to the kill, unless the job says otherwise")
-    booking_grace_seconds: float = _setting(900.0, "seconds", "Time after which an unused booking is released to others")
-    priority_member: int = _setting(500, "0 to 1000", "Highest priority that members may use by themselves; tenants may differ")
+    booking_grace_seconds: float = _setting(900.0, "seconds", "Time after which an unused booking is released to other jobs")
+    priority_member: int = _setting(
+        500, "0 to 1000", "Highest priority that members may use without approval; tenants can override it"
+    )
     priority_manager: int = _setting(
-        900, "0 to 1000", "Highest priority that managers may use by themselves; a higher one needs an approval"
+        900, "0 to 1000", "Highest priority that managers may use without approval; tenants can override it"
     )
-    priority_request_days: int = _setting(7, "days", "Age at which an undecided request for a higher priority ends")
+    priority_request_days: int = _setting(7, "days", "Age at which an undecided request for a higher priority expires")
     start_timeout_seconds: float = _setting(
-        600.0, "seconds", "Time limit of a start; an attempt that does not run by then is replaced by the next"
+        600.0, "seconds", "Time limit of a start: an attempt that is not running by then is replaced by the next"
     )
-    scheduler_in_order: bool = _setting(False, "boolean", "Strict order: no job passes an earlier one of its queue that waits")
-    scheduler_reclaims: bool = _setting(True, "boolean", "Reclaim: queues take back what they deserve from queues that borrow")
-    scheduler_preempts: bool = _setting(True, "boolean", "Preemption: a queue's own work of lower priority makes room for higher")
+    scheduler_in_order: bool = _setting(
+        False, "boolean", "Strict order: no job starts before an earlier waiting job of its queue"
+    )
+    scheduler_reclaims: bool = _setting(True, "boolean", "Reclaim: queues take back their deserved share from queues that borrow")
+    scheduler_preempts: bool = _setting(True, "boolean", "Preemption: a job preempts jobs of lower priority in its own queue")
     scheduler_backfill_depth: int = _setting(
         1, "jobs", "Backfill depth: how many waiting jobs of each pool hold a reserved start; 0: none"
     )
     scheduler_least_runtime_seconds: float = _setting(
-        300.0, "seconds", "Least run time before a job is preempted in its own queue"
+        300.0, "seconds", "Least run time before a job is preempted within its queue"
     )
     scheduler_reclaim_least_runtime_seconds: float = _setting(
-        0.0, "seconds", "Least run time before a job is evicted for another queue; more protects borrowers and delays owners"
+        0.0, "seconds", "Least run time before a job is preempted for another queue; more protects borrowers and delays owners"
     )
-    scheduler_patience_seconds: float = _setting(
+    scheduler_starvation_guard_seconds: float = _setting(
         86_400.0,
         "seconds",
-        "Starvation guard: a job that has waited longer gets the next reserved start of its pool; 0: by fair order alone",
+        "Starvation guard: a job that has waited longer gets the next reserved start of its pool; 0: off",
     )
     scheduler_assumed_runtime_seconds: float = _setting(
-        86_400.0, "seconds", "Run time that is planned with where a job states none and nothing is known of its kind; 0: for ever"
+        86_400.0, "seconds", "Assumed run time of jobs without max_runtime while no similar job has ended; 0: unlimited"
     )
     scheduler_shortest_first: int = _setting(
         10,
         "times",
-        "Shorter jobs first: a job stands behind shorter ones by this multiple of its expected run time, a day at most; 0: off",
+        "Shorter jobs first: how many times its expected run time a job is set back in its queue, a day at most; 0: off",
     )
     scheduler_rebalances: bool = _setting(
-        True, "boolean", "Fair-share rebalancing: of queues that borrow, one with less by weight takes from one with more"
+        True, "boolean", "Fair-share rebalancing: rebalance borrowed capacity between queues by weight"
     )
     scheduler_migrations: int = _setting(
-        4, "jobs", "Defragmentation: the most small jobs that migrate for one that fits in total but not in shape; 0: none"
+        4, "jobs", "Defragmentation: most small jobs that migrate so that one larger job can start; 0: off"
     )
     scheduler_migrates_after_seconds: float = _setting(
-        300.0, "seconds", "Time that a job has to wait before others migrate for it"
+        300.0, "seconds", "Defragmentation delay: how long a job waits before others migrate for it"
     )
     scheduler_learns: bool = _setting(
         True,
         "boolean",
-        "Learned placement: a GPU pool's score follows what the pool got of late, unless an operator set weights",
+        "Learned placement: the score of a GPU pool follows its recent jobs, unless an operator set weights",
     )
     scheduler_log_bytes: int = _setting(
-        512 * 1024**2, "bytes", "Size of the scheduler's event log, by which any past hour can be decided again; 0: none"
+        512 * 1024**2, "bytes", "Size limit of the event log from which past hours can be replayed; 0: none"
     )
-    scheduler_log_days: int = _setting(14, "days", "Time for which the event log is kept, as far as its size allows")
-    retry_backoff_seconds: float = _setting(5.0, "seconds", "Wait before the second attempt; it doubles with each further one")
-    retry_backoff_seconds_max: float = _setting(600.0, "seconds", "Longest wait between two attempts")
-    retry_platform_max: int = _setting(5, "attempts", "Retries that the platform pays for its own faults")
-    retry_unknown_max: int = _setting(3, "attempts", "Retries of failures that could not be classified")
+    scheduler_log_days: int = _setting(14, "days", "Retention of the event log, within its size limit")
+    retry_backoff_seconds: float = _setting(
+        5.0, "seconds", "Backoff before the second attempt; it doubles with each further attempt"
+    )
+    retry_backoff_seconds_max: float = _setting(600.0, "seconds", "Longest backoff between two attempts")
+    retry_platform_max: int = _setting(5, "attempts", "Most retries after faults of the platform, at its cost")
+    retry_unknown_max: int = _setting(3, "attempts", "Most retries after failures that could not be classified")
     log_quota_bytes: int = _setting(
-        256 * 1024**2, "bytes", "Size of a log, per task and stream; what is beyond is replaced by a marker"
+        256 * 1024**2, "bytes", "Size limit of a log, per task and stream; a marker replaces the rest"
     )
     artifact_quota_bytes: int = _setting(
-        16 * 1024**3, "bytes", "Size of the outputs of an attempt, so that a runaway one does not fill the disk"
+        16 * 1024**3, "bytes", "Size limit of the outputs of an attempt, so that a runaway job does not fill the disk"
     )
     checkpoint_quota_bytes: int = _setting(
         256 * 1024**3,
         "bytes",
-        "Size of a job's checkpoint directory, beyond which no further attempt starts; 0: as much as the disk holds",
+        "Size limit of a job's checkpoint directory, beyond which no further attempt starts; 0: the size of the disk",
     )
     checkpoint_seconds: float = _setting(30.0, "seconds", "Interval at which the checkpoints of running jobs are measured")
-    checkpoint_days_succeeded: int = _setting(7, "days", "Time for which the checkpoint of a job that succeeded is kept")
+    checkpoint_days_succeeded: int = _setting(7, "days", "Retention of the checkpoint of a succeeded job")
     checkpoint_days: int = _setting(
-        30, "days", "Time for which the checkpoint of a job that failed or was stopped is kept, to go on from"
+        30, "days", "Retention of the checkpoint of a failed or stopped job, so that another job can resume from it"
     )
-    tombstone_days: int = _setting(7, "days", "Time for which a forgotten attempt is refused")
-    event_days: int = _setting(30, "days", "Time for which events and the delivery log are kept; live channels resume within it")
-    decision_days: int = _setting(
-        30, "days", "Time for which the scheduler's decisions are kept, with what they were weighed against"
-    )
-    currency: str = _setting("EUR", "ISO 4217 code", "Currency of prices, costs and budgets; fixed once there is a price")
+    tombstone_days: int = _setting(7, "days", "Time for which a forgotten attempt is rejected")
+    event_days: int = _setting(30, "days", "Retention of events and of the delivery log; live channels resume within it")
+    decision_days: int = _setting(30, "days", "Retention of the scheduler's decisions, with the candidates that were considered")
+    currency: str = _setting("EUR", "ISO 4217 code", "Currency of prices, costs and budgets; fixed after the first price")
     audit_days: int = _setting(
-        400, "days", "Time for which the audit log is kept: a year and a month, so that a yearly review finds its year"
+        400, "days", "Retention of the audit log: a year and a month, so that a yearly review finds its year"
     )
     telemetry_seconds: float = _setting(5.0, "seconds", "Sampling interval of CPU, memory, disk and GPU use")
-    local_cluster: bool = _setting(True, "boolean", "Jobs run on this machine in the embedded profile")
+    local_cluster: bool = _setting(True, "boolean", "Local cluster: jobs run on this machine in the embedded profile")
     local_launcher: str = _setting(
-        "auto", "auto|socket|direct", "Process that starts tasks; auto: the launcher's socket, for user berth or where it is"
+        "auto", "auto|socket|direct", "Process that starts tasks; auto: the launcher's socket where there is one"
     )
     local_isolation: str = _setting(
-        "auto", "auto|none", "Isolation of tenants; none lets several share one uid, which every job page says"
+        "auto", "auto|none", "Isolation of tenants; none: tenants share one uid, and every job page says so"
     )
     local_uid_base: int = _setting(
-        200_000, "uid", "First uid of tenants: tenant n runs as base + n, above all users of common systems"
+        200_000, "uid", "First uid of tenants: tenant n runs as base + n, above the users of common systems"
     )
-    local_gid_base: int = _setting(300_000, "gid", "First gid of volumes: volume n is group base + n")
-    local_simulated_gpus: str = _setting("", "<count>x<model>", "Simulated GPUs, labelled so everywhere; for example 4xA100")
-    local_cpu_millis: int = _setting(0, "thousandths of a core", "Cores that jobs may use on this machine; 0: all")
-    local_memory_bytes: int = _setting(0, "bytes", "Memory that jobs may use on this machine; 0: nine tenths")
+    local_gid_base: int = _setting(300_000, "gid", "First gid of volumes: volume n has gid base + n")
+    local_simulated_gpus: str = _setting(
+        "", "<count>x<model>", "Simulated GPUs, always labelled as simulated; for example 4xA100"
+    )
+    local_cpu_millis: int = _setting(0, "thousandths of a core", "Cores of this machine that jobs may use; 0: all")
+    local_memory_bytes: int = _setting(0, "bytes", "Memory of this machine that jobs may use; 0: nine tenths")
+    registry_hosts: str = _setting(
+        "",
+        "hosts, with commas",
+        "Container registries that images may come from, with a port where it is not 443; empty: all registries of the internet",
+    )
+    registry_private_hosts: str = _setting(
+        "",
+        "hosts, with commas",
+        "Container registries and their token servers in your own network; others must be on the internet",
+    )
+    registry_plain_hosts: str = _setting(
+        "", "hosts, with commas", "Container registries without TLS, in your own network; passwords go there unprotected"
+    )
+    registry_ca_file: str = _setting(
+        "", "file", "PEM file of further authorities that sign certificates of registries, besides those of the system"
+    )
+    registry_seconds: float = _setting(
+        5.0, "seconds", "Time limit of the check of an image at submission, because a user waits for it; 0: no check"
+    )
+    image_bytes_max: int = _setting(
+        64 * 1024**3, "bytes", "Size limit of an unpacked container image, so that one image does not fill the disk"
+    )
+    image_cache_bytes: int = _setting(
+        128 * 1024**3,
+        "bytes",
+        "Disk space for container images of the local cluster; beyond it the least recently used are removed",
+    )
     requests_per_minute: int = _setting(
-        1_200, "requests", "Rate limit per token, so that a script in a loop does not starve others; 0: none"
+        1_200, "requests", "Rate limit per token, so that a script in a loop does not slow others; 0: none"
     )
-    tenant_requests_per_minute: int = _setting(12_000, "requests", "Rate limit per tenant, all its tokens together; 0: none")
-    session_idle_hours: float = _setting(12.0, "hours", "Idle time after which a browser signs in again")
-    session_days: int = _setting(14, "days", "Time after which a browser signs in again, however much it is used")
-    oidc_issuer: str = _setting("", "URL", "OpenID Connect provider, exactly as it calls itself; empty: none")
-    oidc_client_id: str = _setting("", "text", "Name of this server at the provider")
+    tenant_requests_per_minute: int = _setting(12_000, "requests", "Rate limit per tenant, over all its tokens; 0: none")
+    session_idle_hours: float = _setting(12.0, "hours", "Idle timeout of a browser session")
+    session_days: int = _setting(14, "days", "Longest life of a browser session, whatever its use")
+    oidc_issuer: str = _setting("", "URL", "Issuer URL of the OpenID Connect provider, exactly as in its metadata; empty: none")
+    oidc_client_id: str = _setting("", "text", "Client id of this server at the provider")
     oidc_client_secret: str = _setting(
-        "", "text", "Secret of this server at the provider; empty: a public client; PKCE protects the code in either case"
+        "", "text", "Client secret of this server at the provider; empty: a public client; PKCE protects the code in both cases"
     )
     oidc_private_hosts: str = _setting(
         "",
         "hosts, with commas",
-        "Hosts of a provider inside your own network, or at an unusual port; others must be on the internet",
+        "Hosts of a provider in your own network or at an unusual port; other hosts must be on the internet",
     )
-    oidc_name: str = _setting("Single sign-on", "text", "Text of the button on the sign-in page")
-    oidc_scopes: str = _setting("openid email profile", "words", "Scopes that are asked for; `openid` among them")
-    oidc_creates_users: bool = _setting(False, "boolean", "Accounts are made at the first sign-in")
-    oidc_domains: str = _setting("", "domains, with commas", "Domains whose verified addresses may sign in; empty: any")
+    oidc_name: str = _setting("Single sign-on", "text", "Label of the button on the sign-in page")
+    oidc_scopes: str = _setting("openid email profile", "words", "Requested scopes; `openid` must be among them")
+    oidc_creates_users: bool = _setting(False, "boolean", "Create an account at the first sign-in")
+    oidc_domains: str = _setting("", "domains, with commas", "Domains whose verified addresses may sign in; empty: all")
     oidc_trusts_email: bool = _setting(
-        False, "boolean", "Addresses count as verified where the provider does not say so; for a provider of your own"
+        False, "boolean", "Treat addresses as verified where the provider does not say so; only for a provider of your own"
     )
     oidc_links_by_email: bool = _setting(
-        False, "boolean", "A verified address leads to an account with a password, too; else its owner connects it once"
+        False,
+        "boolean",
+        "Link by address: a verified address signs in to an existing account, too; otherwise its owner links it once",
     )
     oidc_groups_claim: str = _setting("groups", "text", "Claim of the id_token that lists groups")
     oidc_groups: str = _setting(
         "",
         "<group>=<tenant>:<role>, with commas",
-        "Tenants and roles that groups give; empty: none; else groups decide about the tenants named here",
+        "Tenants and roles by group; empty: none; otherwise groups alone decide membership of the tenants named here",
     )
     ldap_url: str = _setting(
         "",
         "ldap(s)://host:port",
-        "LDAP directory, with the extra `ldap`; empty: none; a broker with OpenID Connect is the better way",
+        "URL of the LDAP directory, with the extra `ldap`; empty: none; an OpenID Connect broker is preferable",
     )
-    ldap_starttls: bool = _setting(False, "boolean", "StartTLS: ldap:// becomes TLS before anything is said; else only ldaps://")
+    ldap_starttls: bool = _setting(False, "boolean", "StartTLS on ldap://, before the first request; otherwise use ldaps://")
     ldap_ca_file: str = _setting(
-        "", "file", "PEM file of the authority that signs the directory's certificate; empty: those of the system"
+        "", "file", "PEM file of the authority that signs the directory's certificate; empty: the authorities of the system"
     )
-    ldap_bind_dn: str = _setting("", "distinguished name", "Account that searches the directory; empty: anonymous")
-    ldap_bind_password: str = _setting("", "text", "Password of the account that searches")
-    ldap_base: str = _setting("", "distinguished name", "Base below which people are; with the URL it says which directory it is")
+    ldap_bind_dn: str = _setting("", "distinguished name", "Bind DN: account that searches the directory; empty: anonymous")
+    ldap_bind_password: str = _setting("", "text", "Password of the bind DN")
+    ldap_base: str = _setting("", "distinguished name", "Search base of users; with the URL it identifies the directory")
     ldap_user_filter: str = _setting(
         "(|(uid={name})(mail={name}))",
         "LDAP filter",
-        "Filter that finds a person; {name}: what was typed, escaped; two that match are none",
+        "Filter that finds a user; {name}: the typed name, escaped; two matches count as none",
     )
     ldap_id_attributes: str = _setting(
         "entryUUID,objectGUID,ipaUniqueID",
         "attributes, with commas",
-        "Attributes of which the first that is there identifies a person for good; else the DN",
+        "Attributes that identify a user permanently; the first that exists, else the DN",
     )
     ldap_email_attribute: str = _setting(
-        "mail", "attribute", "Attribute of the mail address, which is believed: people must not be able to write their own"
+        "mail", "attribute", "Attribute of the address, which is trusted: users must not be able to edit it"
     )
     ldap_name_attributes: str = _setting(
-        "uid,sAMAccountName,cn", "attributes, with commas", "Attributes of which a new account's name is made"
+        "uid,sAMAccountName,cn", "attributes, with commas", "Attributes from which the name of a new account is built"
     )
-    ldap_creates_users: bool = _setting(False, "boolean", "Accounts are made at the first sign-in")
+    ldap_creates_users: bool = _setting(False, "boolean", "Create an account at the first sign-in")
     ldap_links_by_email: bool = _setting(
-        False, "boolean", "The directory's address leads to an account that was used, too; else its owner connects it once"
+        False,
+        "boolean",
+        "Link by address: a directory address signs in to an existing account, too; otherwise its owner links it once",
     )
     ldap_groups: str = _setting(
         "",
         "<group>=<tenant>:<role>, with commas",
-        "Tenants and roles that groups give; empty: none; else groups decide about the tenants named here",
+        "Tenants and roles by group; empty: none; otherwise groups alone decide membership of the tenants named here",
     )
-    ldap_group_base: str = _setting(
-        "", "distinguished name", "Base below which groups are; empty: those in the person's memberOf"
-    )
+    ldap_group_base: str = _setting("", "distinguished name", "Search base of groups; empty: the user's memberOf")
     ldap_group_filter: str = _setting(
         "(|(member={dn})(uniqueMember={dn})(memberUid={name}))",
         "LDAP filter",
-        "Filter that finds groups; {dn} and {name}: of the person, escaped",
+        "Filter that finds groups; {dn} and {name}: of the user, escaped",
     )
     selftest_hours: float = _setting(
-        24.0, "hours", "Interval of the tenant escape self-test, so that a hole is a day old at most; 0: none"
+        24.0, "hours", "Interval of the tenant escape self-test, so that a hole is found within a day; 0: off"
     )
     selftest_url: str = _setting(
-        "", "URL", "Address at which workers reach a web server, for the self-test; empty: this installation's on this machine"
+        "",
+        "URL",
+        "URL at which workers reach a web server, for the self-test; empty: the URL of this installation on this machine",
     )
-    metrics_token: str = _setting("", "text", "Bearer token of /metrics for a scraper; empty: operators alone read it")
+    metrics_token: str = _setting("", "text", "Bearer token of /metrics for a scraper; empty: operators only")
     mail_url: str = _setting(
-        "", "smtp://user:password@host:port", "Mail server; empty: mails are written to the delivery log as undeliverable"
+        "", "smtp://user:password@host:port", "Mail server; empty: the delivery log records mails as undeliverable"
     )
-    mail_from: str = _setting("berth@localhost", "address", "Sender of notifications")
-    exec_enabled: bool = _setting(True, "boolean", "Terminals in running tasks; false: none, whatever the role")
-    exec_idle_minutes: float = _setting(
-        60.0, "minutes", "Idle time, without input and output, after which a terminal ends; 0: never"
+    mail_from: str = _setting("berth@localhost", "address", "Sender address of notifications")
+    exec_enabled: bool = _setting(True, "boolean", "Terminals in running tasks; false: disabled for all roles")
+    exec_idle_minutes: float = _setting(60.0, "minutes", "Idle timeout of a terminal, without input and output; 0: none")
+    webhook_private_targets: bool = _setting(
+        False, "boolean", "Allow webhooks to private addresses, which reach your own network"
     )
-    webhook_private_targets: bool = _setting(False, "boolean", "Webhooks to private addresses, which reach your own network")
+    notification_channels: str = _setting(
+        "", "kinds, with commas", "Notification channels offered to users, such as mail,webhook; empty: all"
+    )
 
     @property
     def url(self) -> str:
-        """Where people reach this server."""
+        """Public URL of this server."""
         return self.public_url or f"http://{self.host}:{self.port}"
 
     @property
@@ -341,10 +391,11 @@ def from_environment(environment: Mapping[str, str]) -> Config:
     """Read and check all settings; raises BadSetting that names every bad variable at once."""
     values: dict[str, Any] = {}
     problems = [
-        f"BERTH_{old.upper()} is called BERTH_{new.upper()} by now: rename it"
+        f"BERTH_{old.upper()} was renamed to BERTH_{new.upper()}"
         for old, new in RENAMED.items()
         if f"BERTH_{old.upper()}" in environment
     ]
+    problems += [f"{variable} is not a setting; the closest is {meant}" for variable, meant in _misspelt(environment)]
     for item in fields(Config):
         variable = f"BERTH_{item.name.upper()}"
         text = environment.get(variable)
@@ -359,6 +410,19 @@ def from_environment(environment: Mapping[str, str]) -> Config:
     if problems:
         raise BadSetting("; ".join(problems) + ". See docs/settings.md.")
     return config
+
+
+def _misspelt(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Variables that are almost the name of a setting, or lack its unit, with that name. Others of the prefix stay: the client,
+    the tools and what runs in a task have variables of their own."""
+    names = {f"BERTH_{item.name.upper()}" for item in fields(Config)}
+    settled = names | {f"BERTH_{old.upper()}" for old in RENAMED}
+    found = []
+    for variable in sorted(set(environment) - settled):
+        if variable.startswith("BERTH_"):
+            lacking = [name for name in names if name in {f"{variable}_{unit}" for unit in UNITS}]
+            found += [(variable, name) for name in lacking or get_close_matches(variable, names, 1, MISSPELT)]
+    return found
 
 
 def _parse(text: str, kind: type[Any]) -> Any:
@@ -410,6 +474,8 @@ def _check(config: Config) -> list[str]:
     except ValueError as error:
         problems.append(f"BERTH_TRUSTED_PROXIES: {error}")
     problems += _check_oidc(config) + _check_ldap(config)
+    if config.registry_ca_file and not os.access(config.registry_ca_file, os.R_OK):
+        problems.append(f"BERTH_REGISTRY_CA_FILE={config.registry_ca_file!r} cannot be read")
     for name in PROCESSES:
         if getattr(config, name) == 0:
             problems.append(f"BERTH_{name.upper()}=0 must be at least 1")
@@ -430,7 +496,9 @@ def _check_oidc(config: Config) -> list[str]:
         return problems
     parts = urlsplit(config.oidc_issuer)
     if parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
-        problems.append("BERTH_OIDC_ISSUER must begin with https://: whoever is on the way could be anybody otherwise")
+        problems.append(
+            "BERTH_OIDC_ISSUER must begin with https://: without TLS, a machine on the way could pose as the provider"
+        )
     if not config.oidc_client_id:
         problems.append("BERTH_OIDC_CLIENT_ID must be set where BERTH_OIDC_ISSUER is")
     if "openid" not in config.oidc_scopes.split():
@@ -491,7 +559,7 @@ def networks_of(text: str) -> tuple[Network, ...]:
     """The networks of a list with commas; ValueError for anything else, and for one that holds every address there is."""
     networks = tuple(ipaddress.ip_network(item.strip(), strict=False) for item in text.split(",") if item.strip())
     if any(not network.prefixlen for network in networks):
-        raise ValueError("a network that holds every address trusts everybody")
+        raise ValueError("a network of all addresses trusts every client")
     return networks
 
 

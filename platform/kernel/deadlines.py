@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 from kernel.errors import Unavailable
+from kernel.words import Text
 
 _deadline: ContextVar[float | None] = ContextVar("berth_deadline", default=None)
 
@@ -32,7 +33,13 @@ def check() -> None:
     deadline = _deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise Unavailable(
-            "This took longer than a request may: the database answers slowly.",
-            hint="Send it again in a moment; with the same Idempotency-Key it is done once.",
+            Text(
+                "This took longer than a request may: the database answers slowly.",
+                "处理时间超过一个请求的时限：数据库响应缓慢。",
+            ),
+            hint=Text(
+                "Send it again in a moment; with the same Idempotency-Key it is done once.",
+                "请稍后重新发送；使用同一 Idempotency-Key 只会执行一次。",
+            ),
             retry_after_seconds=5,
         )

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from kernel.words import Language, Saying, Text, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,48 +17,60 @@ class FieldError:
 
     path: str
     code: str
-    message: str
-    hint: str = ""
+    message: Saying
+    hint: Saying = ""
     line: int | None = None
 
-    def as_dict(self) -> dict[str, str | int]:
-        entry: dict[str, str | int] = {"path": self.path, "code": self.code, "message": self.message}
-        if self.hint:
-            entry["hint"] = self.hint
+    def as_dict(self, language: str = Language.ENGLISH) -> dict[str, str | int]:
+        """As it leaves in an answer, in the language of its reader."""
+        entry: dict[str, str | int] = {
+            "path": self.path, "code": self.code, "message": as_text(self.message).in_language(language)
+        }  # fmt: skip
+        if hint := as_text(self.hint).in_language(language):
+            entry["hint"] = hint
         if self.line is not None:
             entry["line"] = self.line
         return entry
 
 
 class BerthError(Exception):
-    """An expected failure. Subclasses fix `code`, `status` (HTTP) and `retryable`; instances say what happened and to what."""
+    """An expected failure. Subclasses fix `code`, `status` (HTTP), `title` and `retryable`; instances say what happened and to
+    what. `detail` and `hint` are the English words, for logs; answers take `detail_text` and `hint_text`."""
 
     code = "error"
     status = 400
-    title = "The request could not be carried out"
+    title: ClassVar[Text[str]] = Text("The request could not be carried out", "请求无法完成")
     retryable = False
 
     def __init__(
         self,
-        detail: str,
+        detail: Saying,
         *,
-        hint: str = "",
+        hint: Saying = "",
         fields: Sequence[FieldError] = (),
         retry_after_seconds: int | None = None,
     ) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.hint = hint
+        super().__init__(str(detail))
+        self.detail_text = as_text(detail)
+        self.hint_text = as_text(hint)
         self.fields = tuple(fields)
         self.retry_after_seconds = retry_after_seconds
 
+    @property
+    def detail(self) -> str:
+        return self.detail_text.en
+
+    @property
+    def hint(self) -> str:
+        return self.hint_text.en
+
 
 class InvalidInput(BerthError):
-    """The input breaks rules; `fields` holds every break, not the first only."""
+    """The input is not valid; `fields` lists every violation."""
 
     code = "invalid_input"
     status = 422
-    title = "The input is not valid"
+    title = Text("The input is not valid", "输入无效")
 
 
 class NotAuthenticated(BerthError):
@@ -64,7 +78,7 @@ class NotAuthenticated(BerthError):
 
     code = "not_authenticated"
     status = 401
-    title = "Sign in first"
+    title = Text("Sign in first", "请先登录")
 
 
 class Forbidden(BerthError):
@@ -72,7 +86,7 @@ class Forbidden(BerthError):
 
     code = "forbidden"
     status = 403
-    title = "Your role does not allow this"
+    title = Text("Your role does not allow this", "您的角色无权执行此操作")
 
 
 class NotFound(BerthError):
@@ -80,15 +94,15 @@ class NotFound(BerthError):
 
     code = "not_found"
     status = 404
-    title = "There is no such object"
+    title = Text("There is no such object", "没有这个对象")
 
 
 class Conflict(BerthError):
-    """The object is not in a state in which this can be done."""
+    """The state of the object does not allow the operation."""
 
     code = "conflict"
     status = 409
-    title = "The object is in another state"
+    title = Text("The object is in another state", "对象处于另一状态")
 
 
 class PreconditionFailed(BerthError):
@@ -96,27 +110,27 @@ class PreconditionFailed(BerthError):
 
     code = "precondition_failed"
     status = 412
-    title = "Somebody changed the object meanwhile"
+    title = Text("The object was changed meanwhile", "对象已被他人修改")
 
 
 class PlanChanged(BerthError):
-    """What was planned is not what would be done any more; `plan` is what would be."""
+    """The plan no longer matches the present state; `plan` holds the present plan."""
 
     code = "plan_changed"
     status = 412
-    title = "The plan is out of date"
+    title = Text("The plan is out of date", "计划已过期")
 
-    def __init__(self, detail: str, *, hint: str = "", plan: Mapping[str, Any]) -> None:
+    def __init__(self, detail: Saying, *, hint: Saying = "", plan: Mapping[str, Any]) -> None:
         super().__init__(detail, hint=hint)
         self.plan = plan
 
 
 class TooLarge(BerthError):
-    """The body, or a part of it, is larger than Berth reads."""
+    """The body, or a part of it, is larger than the limit."""
 
     code = "too_large"
     status = 413
-    title = "The request is too large"
+    title = Text("The request is too large", "请求过大")
 
 
 class QuotaExceeded(BerthError):
@@ -124,30 +138,30 @@ class QuotaExceeded(BerthError):
 
     code = "quota_exceeded"
     status = 422
-    title = "A limit refuses this"
+    title = Text("A limit refuses this", "超出限额")
 
 
 class TooManyRequests(BerthError):
-    """A token, or an address without one, sent more requests than it may."""
+    """The token, or the address without a token, exceeded its rate limit."""
 
     code = "too_many_requests"
     status = 429
-    title = "Too many requests"
+    title = Text("Too many requests", "请求过于频繁")
     retryable = True
 
 
 class Unavailable(BerthError):
-    """A part that Berth needs does not answer now; the same request may succeed later."""
+    """A required service does not answer; the same request may succeed later."""
 
     code = "unavailable"
     status = 503
-    title = "Not available at the moment"
+    title = Text("Not available at the moment", "暂时不可用")
     retryable = True
 
 
 class StorageFull(BerthError):
-    """The disk or a quota of bytes has no room for what was sent."""
+    """The disk or a quota of bytes has no room for the upload."""
 
     code = "storage_full"
     status = 507
-    title = "There is no room left"
+    title = Text("There is no room left", "存储空间不足")

@@ -1,4 +1,4 @@
-"""Results that came too late: whoever was paused past its lease finds another token, and what it brings is dropped and counted.
+"""Results that came too late: a process paused past its lease finds another token, and its results are dropped and counted.
 
 A few of them are what fencing is for. Many mean that leases are shorter than the work that they are taken for, or that a machine
 stands still; `berth_stale_results_total` says how many there were, by the work that they came from.
@@ -23,7 +23,7 @@ def note_dropped(
 ) -> int:
     """Count the rows that were brought back, not written, and belong to another token now; how many.
 
-    A row that was not written although its token is still ours was changed by somebody who needs no lease, and is not counted.
+    A row that was not written although its token is still ours was changed by code that needs no lease: it is not counted.
     """
     missing = set(brought) - set(written)
     if not missing:

@@ -1,6 +1,6 @@
 """Leases with fencing: on named activities (leadership) and on rows (work in hand). Time is the database's.
 
-A holder works outside any transaction and applies its result only while its token still matches. Whoever was paused past
+A holder works outside any transaction and applies its result only while its token still matches. A holder paused past
 the expiry finds another token there and changes nothing.
 
 What is in hand is prolonged while its process works on it (`keep_in_hand`). Without that a batch that takes longer than its
@@ -21,10 +21,11 @@ from django.db import DatabaseError, InterfaceError, connections, models, transa
 from django.db.models import Q
 
 from kernel.ids import new_id
-from kernel.limits import IN_HAND_LEASES
 from reconciling.models import Lease
 
 M = TypeVar("M", bound=models.Model)
+
+IN_HAND_LEASES = 10  # A batch that is at work for so many leases is stuck: five minutes of thirty seconds each.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ _in_hand: dict[uuid.UUID, _InHand] = {}  # By token.
 
 
 def acquire(name: str, *, holder: str, seconds: float, now: datetime) -> uuid.UUID | None:
-    """Take the named lease if it is free or expired; the token, or None if somebody else holds it."""
+    """Take the named lease if it is free or expired; the token, or None if another process holds it."""
     Lease.objects.bulk_create([Lease(name=name)], ignore_conflicts=True)
     token = new_id()
     taken = Lease.objects.filter(Q(expires_at__isnull=True) | Q(expires_at__lte=now), name=name).update(
@@ -91,8 +92,8 @@ def claim(
 def in_hand(model: type[models.Model], token: uuid.UUID, ids: Sequence[uuid.UUID]) -> Iterator[set[uuid.UUID]]:
     """Work on claimed rows. The block adds what it wrote, and with it freed, to the set; all others are handed back at its end.
 
-    So a row that the work left out, or that somebody changed meanwhile, waits for no lease. A failure hands everything back, but
-    where the database itself fails: then the leases expire. A process that dies leaves them, too.
+    So a row that the work left out, or that another process changed meanwhile, waits for no lease. A failure hands everything
+    back, but where the database itself fails: then the leases expire. A process that dies leaves them, too.
     """
     written: set[uuid.UUID] = set()
     _in_hand[token] = _InHand(model, tuple(ids), time.monotonic())

@@ -39,7 +39,7 @@ class Lease(models.Model):
 
 
 class Tick(models.Model):
-    """A periodic duty. Whoever claims the due row does it; missed times coalesce into one."""
+    """A periodic duty. The process that claims the due row does it; missed times coalesce into one."""
 
     name = models.CharField(max_length=100, primary_key=True)
     every_millis = models.PositiveIntegerField()
@@ -101,7 +101,7 @@ class Installation(models.Model):
 
 
 class StaleResults(models.Model):
-    """How many results of one kind of work were dropped because their lease had passed to somebody else."""
+    """How many results of one kind of work were dropped because their lease had passed to another process."""
 
     work = models.CharField(max_length=60, primary_key=True)
     rows = models.BigIntegerField(default=0)

@@ -6,7 +6,7 @@ error, and is from then on handled alone, after the others and with growing paus
 tried again every ten minutes only, because the next release may know how to handle it. What else setting aside means (a reason
 on the job, a stop) is the handler's to say.
 
-Failures of what everything stands on - a database, a disk, a cluster that does not answer - are nobody's fault and pass
+Failures of what everything stands on - a database, a disk, a cluster that does not answer - are no row's fault and pass
 through. So does a failure of every row of a larger batch: then the handler is ill and not its rows.
 """
 
@@ -24,15 +24,15 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from kernel.errors import Unavailable
 from kernel.limits import NOTE_LENGTH
+from kernel.units import run_unit
 from reconciling.models import Poison
-from webapi.units import run_unit
 
 T = TypeVar("T")
 
 TRIES_MAX = 3
 RETRY_SECONDS = (1.0, 5.0)  # After the first and second strike: a fault that passes by itself is over by then.
 SET_ASIDE = timedelta(minutes=10)  # How often a row is tried that was set aside.
-KEPT = timedelta(days=1)  # A strike that nobody came back to for so long: its row has ended or is gone.
+KEPT = timedelta(days=1)  # A strike of a row that was not tried again for so long: the row has ended or is gone.
 ILL_HANDLER_ROWS = 8  # So many healthy rows, and every one raises: it is not the rows.
 
 _NOT_THE_ROW = frozenset(
@@ -87,7 +87,7 @@ def work_through(
             cured.append(key(item))
     if cured:
         Poison.objects.filter(handler=handler, subject_id__in=cured).delete()
-        log.info("poison_cured", handler=handler, ids=[str(one) for one in cured])
+        log.info("poison_cured", handler=handler, ids=[str(subject_id) for subject_id in cured])
     return [_strike(handler, key(item), error, standing.get(key(item)), now) for item, error in failed]
 
 
@@ -105,7 +105,7 @@ def resting(handler: str, now: datetime) -> list[uuid.UUID]:
 
 
 def forgive(handler: str, ids: Iterable[uuid.UUID]) -> int:
-    """Drop the strikes of these rows: they are over, or somebody has mended them. Returns how many had any."""
+    """Drop the strikes of these rows: they are over or mended. Returns how many had any."""
     return Poison.objects.filter(handler=handler, subject_id__in=list(ids)).delete()[0]
 
 
@@ -118,7 +118,7 @@ def count_set_aside() -> Mapping[str, int]:
 
 
 def forget_old(now: datetime) -> int:
-    """Drop strikes of rows that nobody tried again when they were due: they have ended. The sweep calls it."""
+    """Drop strikes of rows that were not tried again when due: they have ended. The sweep calls it."""
     return Poison.objects.filter(due_at__lt=now - KEPT).delete()[0]
 
 

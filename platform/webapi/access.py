@@ -2,7 +2,7 @@
 
 An app registers one rule per model at start (`AppConfig.ready`); a model without a rule is never served. What an actor may
 not see does not exist for it (404); what it sees but may not do is refused (403). The policy itself - who may do what -
-lives in `tenants/access.py`; this module only makes it impossible to walk around it.
+lives in `tenants/identity/access.py`; this module only makes it impossible to walk around it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from django.db.models import Model, Q, QuerySet
 
 from kernel.actor import Actor
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
+from kernel.words import Saying, Text
 
 M = TypeVar("M", bound=Model)
+ASK_A_MANAGER = Text(
+    "Ask a manager of the tenant, or use a token with the needed scope.", "请联系租户管理员，或使用具有所需权限范围的令牌。"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Rule:
 
     sees: Callable[[Actor], Q | None]
     allows: Callable[[Actor, Any, str], bool]
-    hints: Mapping[str, str]
+    hints: Mapping[str, Saying]
 
 
 _rules: dict[type[Model], Rule] = {}
@@ -43,7 +47,7 @@ def register(
     *,
     sees: Callable[[Actor], Q | None],
     allows: Callable[[Actor, Any, str], bool],
-    hints: Mapping[str, str] | None = None,
+    hints: Mapping[str, Saying] | None = None,
 ) -> None:
     """Give a model its rule. A second rule for the same model is a mistake."""
     if model in _rules:
@@ -80,7 +84,7 @@ def fetch(
     `key` is the column that `object_id` is compared with; `within` narrows further (a child of the object in the path).
     """
     if not actor.is_authenticated and not actor.name.startswith("system:"):
-        raise NotAuthenticated("This needs a token.", hint="Run `berth login`, or send `Authorization: Bearer <token>`.")
+        raise needs_token()
     noun = verb.split(".", 1)[0]
     rows = visible(actor, model)
     if within is not None:
@@ -97,17 +101,32 @@ def fetch(
             raise
         found = None
     if found is None:
-        raise NotFound(f"There is no {noun} {str(object_id)[:80]!r}.", hint="List what you can see, then try again with its id.")
+        raise NotFound(
+            Text(f"There is no {noun} {str(object_id)[:80]!r}.", f"没有 {noun} {str(object_id)[:80]!r}。"),
+            hint=Text("List what you can see, then try again with its id.", "请先列出可见的对象，再用其 ID 重试。"),
+        )
     require(actor, found, verb)
     return found
+
+
+def needs_token() -> NotAuthenticated:
+    """The refusal of a request without a credential."""
+    return NotAuthenticated(
+        Text("This needs a token.", "此操作需要令牌。"),
+        hint=Text(
+            "Run `berth login`, or send `Authorization: Bearer <token>`.",
+            "请运行 `berth login`，或发送 `Authorization: Bearer <token>`。",
+        ),
+    )
 
 
 def require(actor: Actor, found: Model, verb: str) -> None:
     """Refuse a verb on an object that the actor already sees."""
     if not allows(actor, found, verb):
+        noun, action = type(found).__name__.lower(), verb.split(".", 1)[-1].replace("_", " ")
         raise Forbidden(
-            f"{actor.name} may see this {type(found).__name__.lower()} but not {verb.split('.', 1)[-1].replace('_', ' ')} it.",
-            hint=_rules[type(found)].hints.get(verb, "Ask a manager of the tenant, or use a token with the needed scope."),
+            Text(f"{actor.name} may see this {noun} but not {action} it.", f"{actor.name} 可以查看此 {noun}，但无权 {action}。"),
+            hint=_rules[type(found)].hints.get(verb, ASK_A_MANAGER),
         )
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from kernel.actor import ANONYMOUS, Actor
-from webapi.facts import Facts, look
+from kernel.facts import Facts
+from webapi.facts import look
 
 
 def actor_of(request: Any) -> Actor:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel.config import Network, current, networks_of
 
-NETWORK_BITS = 64  # RFC 6177, section 2: whoever has an IPv6 address has at least 2**64 of them.
+NETWORK_BITS = 64  # RFC 6177, section 2: a host with an IPv6 address has at least 2**64 of them.
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -17,7 +17,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def client_address(meta: Mapping[str, Any]) -> str:
     """Where a request came from: the nearest address that is no proxy named in `BERTH_TRUSTED_PROXIES`.
 
-    A header that anybody can write counts as far as proxies of ours wrote it, which is from its end: each adds whom it heard.
+    A header that any client can write counts as far as proxies of ours wrote it, which is from its end: each adds its peer.
     """
     peer = str(meta.get("REMOTE_ADDR", ""))
     networks = _networks(current().trusted_proxies)

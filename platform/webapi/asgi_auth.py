@@ -1,8 +1,8 @@
 """Who acts, for everything outside Django REST framework: WebSockets, event streams, the bound on bodies.
 
-One function answers everywhere. `tenants` registers it at start, because credentials are its rows; until then nobody is
-anybody. A credential is only ever a header, the cookie of a session, or, for WebSockets, a one-time ticket that `activity`
-checks: never part of a URL. Whoever lets a cookie count looks at the request's origin, too: the browser sends it by itself.
+One function answers everywhere. `tenants` registers it at start, because credentials are its rows; until then every caller is
+anonymous. A credential is only ever a header, the cookie of a session, or, for WebSockets, a one-time ticket that `activity`
+checks: never part of a URL. Code that lets a cookie count looks at the request's origin, too: the browser sends it by itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.db import close_old_connections
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import NotAuthenticated
+from kernel.words import Text
 
 TOKEN_LENGTH_MAX = 512  # Longer than any token of ours; nothing longer is hashed or looked up.
 
@@ -49,7 +50,7 @@ def session_text(cookies: str | None) -> str | None:
 
 
 def cookie_value(cookies: str | None, wanted: str) -> str | None:
-    """One cookie of ours, whose values hold no quotes; None without it, and where there are two: one is somebody else's."""
+    """One cookie of ours, whose values hold no quotes; None without it, and where there are two: one is not ours."""
     pairs = [part.strip().partition("=") for part in (cookies or "").replace(",", ";").split(";")]
     found = {value for name, _, value in pairs if name == wanted}
     return found.pop() if len(found) == 1 else None
@@ -68,9 +69,12 @@ def authenticate_header(header: str | None) -> Actor | None:
     scheme, _, token = header.strip().partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or len(token) > TOKEN_LENGTH_MAX or not token.isascii():
-        raise NotAuthenticated("The Authorization header holds no valid token.", hint="Send `Authorization: Bearer <token>`.")
+        raise NotAuthenticated(
+            Text("The Authorization header holds no valid token.", "Authorization 请求头中没有有效的令牌。"),
+            hint=Text("Send `Authorization: Bearer <token>`.", "请发送 `Authorization: Bearer <token>`。"),
+        )
     if _authenticator is None:
-        raise NotAuthenticated("No kind of token is accepted here.")
+        raise NotAuthenticated(Text("No kind of token is accepted here.", "此处不接受任何令牌。"))
     return _authenticator(token)
 
 

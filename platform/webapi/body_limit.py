@@ -1,4 +1,4 @@
-"""Bodies are bounded before they are read: 1 MiB for anybody, more only for whoever has shown a valid token.
+"""Bodies are bounded before they are read: 1 MiB for any caller, more only with a valid token.
 
 Django collects a body before any of its own code runs, so the bound sits around the whole ASGI application (`BodyLimit`).
 It counts what arrives, declared or not (chunked bodies declare nothing), and asks for the token exactly when a body goes on
@@ -17,6 +17,8 @@ from django.db import DatabaseError, InterfaceError
 
 from kernel import limits
 from kernel.errors import BerthError, NotAuthenticated, TooLarge
+from kernel.words import Text
+from webapi import bounds
 from webapi.asgi_auth import authenticate_scope, authenticate_scope_cookie, header_of
 from webapi.errors import BadRequest, InternalError, RequestTimeout
 from webapi.problems import CONTENT_TYPE, as_failure, headers_of, problem_body
@@ -37,22 +39,31 @@ def bytes_max(content_type: str) -> int:
     """The most that Berth reads of one body from an authenticated caller."""
     if content_type.partition(";")[0].strip().lower() == "application/offset+octet-stream":
         return limits.UPLOAD_CHUNK_BYTES
-    return limits.BODY_BYTES
+    return bounds.BODY_BYTES
 
 
 def too_large(bytes_limit: int) -> TooLarge:
     """The refusal of a body that is larger than it may be."""
     return TooLarge(
-        f"The body is larger than {bytes_limit} bytes.",
-        hint="Send less at once; files go through POST /api/v1/uploads in pieces.",
+        Text(f"The body is larger than {bytes_limit} bytes.", f"请求体超过 {bytes_limit} 字节。"),
+        hint=Text(
+            "Send less at once; files go through POST /api/v1/uploads in pieces.",
+            "请减少一次发送的内容；文件请分块通过 POST /api/v1/uploads 上传。",
+        ),
     )
 
 
 def needs_token() -> NotAuthenticated:
-    """The refusal of a large body from somebody unknown."""
+    """The refusal of a large body from an unknown caller."""
     return NotAuthenticated(
-        f"A body of more than {limits.BODY_BYTES_BEFORE_AUTH} bytes needs a valid token.",
-        hint="Run `berth login`, or send `Authorization: Bearer <token>`.",
+        Text(
+            f"A body of more than {bounds.BODY_BYTES_BEFORE_AUTH} bytes needs a valid token.",
+            f"超过 {bounds.BODY_BYTES_BEFORE_AUTH} 字节的请求体需要有效的令牌。",
+        ),
+        hint=Text(
+            "Run `berth login`, or send `Authorization: Bearer <token>`.",
+            "请运行 `berth login`，或发送 `Authorization: Bearer <token>`。",
+        ),
     )
 
 
@@ -61,11 +72,11 @@ def refuse_by_length(length: str, content_type: str, is_known: Callable[[], bool
     if not length:
         return None
     if not (length.isascii() and length.isdecimal()):
-        return BadRequest("Content-Length is not a number.")
+        return BadRequest(Text("Content-Length is not a number.", "Content-Length 不是数字。"))
     size = int(length[:20])
     if size > bytes_max(content_type):
         return too_large(bytes_max(content_type))
-    if size > limits.BODY_BYTES_BEFORE_AUTH and not is_known():
+    if size > bounds.BODY_BYTES_BEFORE_AUTH and not is_known():
         return needs_token()
     return None
 
@@ -90,7 +101,7 @@ class BodyLimit:
             scope[CHECKED] = True
             try:
                 await self._application(scope, body.receive, body.watch(send))
-            except (OSError, DatabaseError) as error:  # What is not here for anybody, before or after all views.
+            except (OSError, DatabaseError) as error:  # A service that is down for all, before or after all views.
                 body.refuse_by_failure(error)
         if body.refusal is not None and not body.is_answered:
             await send_problem(scope, send, body.refusal)
@@ -113,7 +124,7 @@ class _Body:
 
     async def judge_declared_length(self) -> None:
         length = header_of(self._scope, b"content-length") or ""
-        if length.isdecimal() and len(length) < 20 and int(length) > limits.BODY_BYTES_BEFORE_AUTH:
+        if length.isdecimal() and len(length) < 20 and int(length) > bounds.BODY_BYTES_BEFORE_AUTH:
             await self._identify()
         if self.refusal is not None:
             return
@@ -142,7 +153,7 @@ class _Body:
         return message
 
     def watch(self, send: Send) -> Send:
-        """Notice whether the application has begun to answer: nobody can refuse after that."""
+        """Notice whether the application has begun to answer: a refusal is impossible after that."""
 
         async def watched(message: Message) -> None:
             self.is_answered = True
@@ -156,13 +167,16 @@ class _Body:
             async with asyncio.timeout(max(0.0, seconds)):  # Unlike `wait_for` without a task of its own.
                 return await self._receive()
         except TimeoutError:
-            self.refusal = RequestTimeout("The body did not arrive in time.", hint="Send it again, in smaller parts.")
+            self.refusal = RequestTimeout(
+                Text("The body did not arrive in time.", "请求体未在时限内到达。"),
+                hint=Text("Send it again, in smaller parts.", "请分成更小的部分重新发送。"),
+            )
             return {"type": "http.disconnect"}
 
     async def _judge_received(self) -> None:
         if self._received > self._bytes_max:
             self.refusal = too_large(self._bytes_max)
-        elif self._received > limits.BODY_BYTES_BEFORE_AUTH:
+        elif self._received > bounds.BODY_BYTES_BEFORE_AUTH:
             await self._identify()
             if self.refusal is None and not self._is_known:
                 self.refusal = needs_token()
@@ -188,7 +202,7 @@ async def send_problem(scope: Scope, send: Send, failure: BerthError) -> None:
         "Connection": "close",
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
-        **headers_of(failure),
+        **headers_of(failure, language=language),
     }
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": failure.status, "headers": raw})

@@ -1,30 +1,27 @@
 """Connections are bounded before anything is known of a request: in time, and in number for each address.
 
-uvicorn waits for a request's headers without end, and after an answer for as long as anything trickles in. `bounded` makes its
-protocol one that ends a connection whose next request is not complete in time, and that takes no more connections from an
-address than its share. A proxy that the operator named (`BERTH_TRUSTED_PROXIES`) brings many people, and bounds them itself.
+uvicorn waits for a request's headers without end, and after an answer for as long as anything trickles in. With `Bounds` as its
+gate (`upstream.uvicorn`) a connection ends whose next request is not complete in time, and an address gets no more connections
+than its share. A proxy that the operator named (`BERTH_TRUSTED_PROXIES`) brings many people, and bounds them itself.
 Connections that became WebSockets leave the count: those are bounded by user.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 import structlog
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from kernel.errors import BerthError, TooManyRequests
-from kernel.limits import CONNECTIONS_PER_ADDRESS, HEADER_SECONDS
+from kernel.words import Language, Text
 from webapi.addresses import is_proxy, network_of
+from webapi.bounds import CONNECTIONS_PER_ADDRESS, HEADER_SECONDS
 from webapi.errors import RequestTimeout
 from webapi.problems import CONTENT_TYPE, headers_of, problem_body
-from webapi.wording import Language
 
 log = structlog.get_logger("webapi")
 
@@ -55,78 +52,18 @@ class Bounds:
             if self.open[name] <= 0:
                 del self.open[name]
 
+    def refuse_late(self, address: str) -> bytes:
+        """The whole answer to a connection whose headers did not come in time."""
+        return _refuse(_late(self.header_seconds), address)
 
-def bounded(bounds: Bounds) -> type[HttpToolsProtocol]:
-    """Make the server's protocol with these bounds, which all its connections share."""
-
-    class Bounded(_BoundedProtocol):
-        _bounds = bounds
-
-    return Bounded
+    def refuse_one_too_many(self, address: str) -> bytes:
+        """The whole answer to a connection beyond the address's share."""
+        return _refuse(_too_many(self.per_address), address)
 
 
-class _BoundedProtocol(HttpToolsProtocol):
-    """One connection. Between requests a timer runs; while one is in hand, its body has bounds of its own."""
-
-    _bounds: Bounds
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._counted: str | None = ""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As in the class above.
-        super().connection_made(transport)
-        self._counted = self._bounds.admit(self.client[0] if self.client else "")
-        if self._counted is None:
-            self._end_with(_too_many(self._bounds.per_address))
-            return
-        self._expect_headers(self._bounds.header_seconds)
-
-    def data_received(self, data: bytes) -> None:
-        if not self.transport.is_closing():  # What is still in the socket of a connection that was refused.
-            super().data_received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
-        super().connection_lost(exc)
-
-    def on_headers_complete(self) -> None:
-        self._stop_timer()
-        super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete and not self.transport.is_closing():
-            self._expect_headers(self.timeout_keep_alive + self._bounds.header_seconds)
-
-    def handle_websocket_upgrade(self) -> None:
-        self._leave()
-        super().handle_websocket_upgrade()
-
-    def _expect_headers(self, seconds: float) -> None:
-        self._stop_timer()
-        self._timer = self.loop.call_later(seconds, self._too_late)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _too_late(self) -> None:
-        if not self.transport.is_closing():
-            self._end_with(_late(self._bounds.header_seconds))
-
-    def _end_with(self, failure: BerthError) -> None:
-        log.info("connection_refused", code=failure.code, address=self.client[0] if self.client else "")
-        self.transport.write(_answer(failure))
-        self.transport.close()
-
-    def _leave(self) -> None:
-        self._stop_timer()
-        if self._counted:
-            self._bounds.release(self._counted)
-        self._counted = ""
+def _refuse(failure: BerthError, address: str) -> bytes:
+    log.info("connection_refused", code=failure.code, address=address)
+    return _answer(failure)
 
 
 def _answer(failure: BerthError) -> bytes:
@@ -143,12 +80,16 @@ def _answer(failure: BerthError) -> bytes:
 
 def _late(seconds: float) -> RequestTimeout:
     return RequestTimeout(
-        f"The headers of a request did not arrive within {seconds:g} seconds.", hint="Send the whole request at once."
+        Text(f"The headers of a request did not arrive within {seconds:g} seconds.", f"请求头未在 {seconds:g} 秒内到达。"),
+        hint=Text("Send the whole request at once.", "请一次发送完整的请求。"),
     )
 
 
 def _too_many(count: int) -> TooManyRequests:
     return TooManyRequests(
-        f"{count} connections of this address are open.",
-        hint="Close some, or use fewer at once. Operators: name a proxy in BERTH_TRUSTED_PROXIES.",
+        Text(f"{count} connections of this address are open.", f"此地址已打开 {count} 个连接。"),
+        hint=Text(
+            "Close some, or use fewer at once. Operators: name a proxy in BERTH_TRUSTED_PROXIES.",
+            "请关闭一些，或减少同时使用的连接。运维人员可在 BERTH_TRUSTED_PROXIES 中登记代理。",
+        ),
     )

@@ -18,11 +18,14 @@ from django.contrib import admin, messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import translation
 from unfold.admin import ModelAdmin
 
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import BerthError
+from kernel.words import Saying, as_text
+from upstream.django import registered
 
 if TYPE_CHECKING:  # A text, or one that is looked up in the reader's language when it is shown.
     from django.utils.functional import _StrOrPromise as StrOrPromise
@@ -40,7 +43,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Not generic when
 
 
 class Record(ModelAdmin):
-    """Rows to look at. Whoever may use the console sees all of them; nobody adds, edits or deletes one here."""
+    """Rows to look at. Users of the console see all of them; no user adds, edits or deletes rows here."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -65,11 +68,11 @@ class Record(ModelAdmin):
         """Secret columns of the rows, and of the rows that are read with them."""
         yield from self.secrets
         for relation in self.list_select_related or ():
-            related = self.admin_site._registry.get(self.model._meta.get_field(relation).related_model)
+            related = registered(self.admin_site).get(self.model._meta.get_field(relation).related_model)
             yield from (f"{relation}__{name}" for name in getattr(related, "secrets", ()))
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # The site lets nobody in but operators.
+        return True  # The site lets only operators in.
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return True
@@ -114,6 +117,12 @@ def on_each(
 
 
 def words(error: BerthError) -> str:
-    """What is wrong and what to do next, in one line."""
-    lines = [f"{found.message} {found.hint}".strip() for found in error.fields] or [error.detail]
-    return " ".join([*lines, error.hint] if error.hint and error.hint not in lines[0] else lines)
+    """What is wrong and what to do next, in one line and in the language of the console's reader."""
+    hint = spoken(error.hint_text)
+    lines = [f"{spoken(found.message)} {spoken(found.hint)}".strip() for found in error.fields] or [spoken(error.detail_text)]
+    return " ".join([*lines, hint] if hint and hint not in lines[0] else lines)
+
+
+def spoken(text: Saying) -> str:
+    """A text in the language that Django speaks at the moment: that of the console's reader."""
+    return as_text(text).in_language((translation.get_language() or "")[:2])

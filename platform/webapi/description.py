@@ -1,4 +1,4 @@
-"""The description of the API as one document, the same for everybody and in the same order at every start."""
+"""The description of the API as one document, the same for all callers and in the same order at every start."""
 
 from __future__ import annotations
 

@@ -1,18 +1,20 @@
-"""Pages of the documentation that are made from the code: every error code, every setting.
+"""Pages of the documentation that are made from the code: every error code, every setting, and what apps above register.
 
-`manage.py reference` writes them, and a test compares them with what the code says now. The source is read, not imported:
-the pages need no database, no client library and no setting.
+`manage.py reference` writes them, and a test compares them with what the code says now. The source of errors and settings is
+read, not imported: these pages need no database, no client library and no setting.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import kernel
 from kernel.config import Config
+from kernel.registry import Registry
+from kernel.words import Text
 from webapi.reference import REFERENCE
 
 ROOT = Path(next(iter(kernel.__path__))).resolve().parents[1]
@@ -54,7 +56,7 @@ class ErrorClass:
     bases: tuple[str, ...]
     code: str | None
     status: int | None
-    title: str | None
+    title: Text[str] | None
     retryable: bool | None
     meaning: str
 
@@ -79,9 +81,20 @@ def settings_page() -> str:
     return SETTINGS_HEAD + "".join(rows)
 
 
+def register_pages(made: Mapping[str, Callable[[], str]]) -> None:
+    """Pages below `docs/` that an app above makes from its own code, by their names."""
+    _PAGES.add(made.items())
+
+
 def pages() -> dict[Path, str]:
     """All pages that are made from the code, by their path."""
-    return {ROOT / "docs" / "errors.md": errors_page(), ROOT / "docs" / "settings.md": settings_page()}
+    made = {"errors.md": errors_page, "settings.md": settings_page, **_PAGES}
+    return {ROOT / "docs" / name: make() for name, make in made.items()}
+
+
+_PAGES: Registry[Callable[[], str]] = Registry(
+    "page", missing=lambda name, _: "" if name.endswith(".md") else "its name is no `*.md`"
+)
 
 
 def error_classes() -> list[ErrorClass]:
@@ -96,11 +109,10 @@ def error_classes() -> list[ErrorClass]:
 
 
 def _section(error: ErrorClass) -> str:
-    entry = REFERENCE.get(str(error.code))
-    next_step = entry.next_step if entry else "Read `detail` and `hint`."
-    chinese = f" / {entry.title_zh}" if entry else ""
+    title = f"**{error.title.en}** / {error.title.zh}" if error.title else ""
     meaning = f"{error.meaning}\n\n" if error.meaning else ""
-    return f"\n## {error.code}\n\n**{error.title}**{chinese}\n\n{meaning}Next: {next_step}\n"
+    next_step = REFERENCE.get(str(error.code), "Read `detail` and `hint`.")
+    return f"\n## {error.code}\n\n{title}\n\n{meaning}Next: {next_step}\n"
 
 
 def _sources() -> Iterator[Path]:
@@ -123,7 +135,7 @@ def _classes_of(path: Path) -> Iterator[ErrorClass]:
                 bases=bases,
                 code=_text(values.get("code")),
                 status=_number(values.get("status")),
-                title=_text(values.get("title")),
+                title=_words(values.get("title")),
                 retryable=_truth(values.get("retryable")),
                 meaning=" ".join((ast.get_docstring(node) or "").split()),
             )
@@ -138,10 +150,16 @@ def _constants(node: ast.ClassDef) -> Iterator[tuple[str, object]]:
         for target in targets:
             if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
                 yield target.id, value.value
+            elif isinstance(target, ast.Name) and isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Text":
+                yield target.id, Text(*(ast.literal_eval(words) for words in value.args))
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _words(value: object) -> Text[str] | None:
+    return value if isinstance(value, Text) else None
 
 
 def _number(value: object) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel.errors import BerthError
+from kernel.words import Text
 
 
 class MalformedBody(BerthError):
@@ -10,7 +11,7 @@ class MalformedBody(BerthError):
 
     code = "malformed_body"
     status = 400
-    title = "The body cannot be read"
+    title = Text("The body cannot be read", "请求体无法读取")
 
 
 class BadRequest(BerthError):
@@ -18,7 +19,7 @@ class BadRequest(BerthError):
 
     code = "bad_request"
     status = 400
-    title = "The request cannot be understood"
+    title = Text("The request cannot be understood", "无法理解该请求")
 
 
 class InvalidCursor(BerthError):
@@ -26,7 +27,7 @@ class InvalidCursor(BerthError):
 
     code = "invalid_cursor"
     status = 400
-    title = "The cursor is not valid"
+    title = Text("The cursor is not valid", "游标无效")
 
 
 class FeatureOff(BerthError):
@@ -34,7 +35,7 @@ class FeatureOff(BerthError):
 
     code = "feature_off"
     status = 404
-    title = "This feature is switched off"
+    title = Text("This feature is switched off", "此功能已关闭")
 
 
 class RouteNotFound(BerthError):
@@ -42,7 +43,7 @@ class RouteNotFound(BerthError):
 
     code = "route_not_found"
     status = 404
-    title = "There is no such path"
+    title = Text("There is no such path", "没有这个路径")
 
 
 class MethodNotAllowed(BerthError):
@@ -50,7 +51,7 @@ class MethodNotAllowed(BerthError):
 
     code = "method_not_allowed"
     status = 405
-    title = "The path does not offer this method"
+    title = Text("The path does not offer this method", "该路径不支持此方法")
 
 
 class NotAcceptable(BerthError):
@@ -58,7 +59,7 @@ class NotAcceptable(BerthError):
 
     code = "not_acceptable"
     status = 406
-    title = "There is no such representation"
+    title = Text("There is no such representation", "没有所需的表示形式")
 
 
 class RequestTimeout(BerthError):
@@ -66,7 +67,7 @@ class RequestTimeout(BerthError):
 
     code = "request_timeout"
     status = 408
-    title = "The request took too long to arrive"
+    title = Text("The request took too long to arrive", "请求传输超时")
     retryable = True
 
 
@@ -75,7 +76,7 @@ class UnsupportedMediaType(BerthError):
 
     code = "unsupported_media_type"
     status = 415
-    title = "The content type is not supported"
+    title = Text("The content type is not supported", "不支持该内容类型")
 
 
 class IdempotencyKeyReused(BerthError):
@@ -83,7 +84,7 @@ class IdempotencyKeyReused(BerthError):
 
     code = "idempotency_key_reused"
     status = 422
-    title = "The idempotency key belongs to another request"
+    title = Text("The idempotency key belongs to another request", "幂等键已用于另一请求")
 
 
 class ShownOnce(BerthError):
@@ -92,7 +93,7 @@ class ShownOnce(BerthError):
 
     code = "shown_once"
     status = 409
-    title = "The answer was shown once"
+    title = Text("The answer was shown once", "该答复只显示一次")
 
 
 class InternalError(BerthError):
@@ -100,5 +101,5 @@ class InternalError(BerthError):
 
     code = "internal_error"
     status = 500
-    title = "Berth made a mistake"
+    title = Text("Berth failed", "Berth 内部错误")
     retryable = True

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernel.errors import PreconditionFailed
+from kernel.words import Text
 
 
 def etag(version: int | str) -> str:
@@ -26,8 +27,11 @@ def check_if_match(request: Request, version: int | str) -> None:
         return
     if etag(version) not in {entry.strip() for entry in header.split(",")}:
         raise PreconditionFailed(
-            f"The object has version {version} now, not {header[:80]}.",
-            hint="Read it again, apply your change to the new version, and send its ETag.",
+            Text(f"The object has version {version} now, not {header[:80]}.", f"对象当前版本为 {version}，而非 {header[:80]}。"),
+            hint=Text(
+                "Read it again, apply your change to the new version, and send its ETag.",
+                "请重新读取，在新版本上修改，并发送其 ETag。",
+            ),
         )
 
 
@@ -38,7 +42,10 @@ def expected_version(request: Request) -> int | None:
         return None
     text = header.strip('"')
     if not text.isdecimal() or len(text) > 18:
-        raise PreconditionFailed(f"{header[:80]} names no version of this object.", hint="Send the ETag as it was received.")
+        raise PreconditionFailed(
+            Text(f"{header[:80]} names no version of this object.", f"{header[:80]} 不是此对象的版本。"),
+            hint=Text("Send the ETag as it was received.", "请原样发送收到的 ETag。"),
+        )
     return int(text)
 
 

@@ -1,62 +1,33 @@
 """What every request looks up - whose token this is, queues and ceilings, images, pools - remembered for as long as it holds.
 
-Each transaction that changes such a row leaves a mark, written by a trigger of the database (`FactTriggers`): it is there
-whoever writes, also a process of an older release, and it commits together with the change. A request first reads the sum of
-all marks, one small statement. What this process learned under the same sum still holds; under another sum all of it is
+Each transaction that changes such a row leaves a mark, written by a trigger of the database (`add_triggers`): it is there
+whichever process writes, also one of an older release, and it commits together with the change. A request first reads the sum
+of all marks, one small statement. What this process learned under the same sum still holds; under another sum all of it is
 forgotten. So a revoked token is refused by the very next request, and a lowered ceiling counts for it.
 
-Two rules keep it so. Facts are read from the database only through `Facts.find`, after the sum was read: what is remembered may
-be newer than its label, never older. And they are asked for before the request writes: what a transaction has not committed
-must not be remembered under a sum that others share.
+Two rules keep it so. Facts are read from the database only through `Facts.find` (`kernel/facts.py`), after the sum was read:
+what is remembered may be newer than its label, never older. And they are asked for before the request writes: what a
+transaction has not committed must not be remembered under a sum that others share.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from django.apps import apps
 from django.db import connection, transaction
+from django.db.models import Model
 
-from kernel import clock
+from kernel.facts import Facts
+from kernel.registry import Registry
 
-T = TypeVar("T")
-
-ENTRIES_MAX = 20_000  # A few megabytes; guessing at tokens must not fill the memory.
 MARKS_MAX = 50  # More are folded into one by the sweep: each request adds them up.
 
 log = structlog.get_logger("webapi")
-
-
-class Facts:
-    """What holds under one sum of marks. `at` is the database's own time when it was read, whatever a simulation says."""
-
-    __slots__ = ("_known", "at", "mark")
-
-    def __init__(self, mark: object, at: datetime, known: dict[Hashable, Any]) -> None:
-        self.mark = mark
-        self.at = at
-        self._known = known
-
-    @property
-    def now(self) -> datetime:
-        """`at` as a service takes it: the time of the simulation where there is one."""
-        return clock.virtual_now() or self.at
-
-    def find(self, key: Hashable, load: Callable[[], T]) -> T:
-        """What `load` gave under this sum. It must depend on the key and on marked tables alone, and nobody may change it."""
-        try:
-            found: T = self._known[key]
-        except KeyError:
-            found = load()
-            if len(self._known) >= ENTRIES_MAX:
-                self._known.clear()
-            self._known[key] = found
-        return found
-
 
 _latest: tuple[object, dict[Hashable, Any]] = (None, {})
 
@@ -110,23 +81,22 @@ MARK = {
     "sqlite": "INSERT OR REPLACE INTO webapi_factmark (id, salt) VALUES (1, random() / 16777216)",
 }
 
+
+def _missing(table: str, columns: tuple[str, ...]) -> str:
+    model = next((model for model in apps.get_models() if model._meta.db_table == table), None)
+    if model is None or not columns:
+        return "it is no table of a model, or names no column"
+    unknown = set(columns) - {str(field.column) for field in model._meta.concrete_fields}
+    return f"it has no columns {sorted(unknown)}" if unknown else ""
+
+
 # Tables and those of their columns that requests rely on; a change of others, such as a token's last use, leaves no mark.
-TABLES: dict[str, tuple[str, ...]] = {
-    "tenants_token": ("user_id", "prefix", "digest", "scopes", "expires_at", "revoked_at"),
-    "tenants_user": ("name", "email", "kind", "tenant_id", "is_operator", "is_active"),
-    "tenants_membership": ("tenant_id", "user_id", "role"),
-    "tenants_tenant": ("slug", "name", "number", "parent_id", "disabled_at", "disabled_reason", "deleted_at"),
-    "tenants_tenantancestor": ("tenant_id", "ancestor_id"),
-    "tenants_queue": ("tenant_id", "parent_id", "name", "path", "is_top"),
-    "tenants_queuelimit": ("queue_id", "pool_id", "resource", "ceiling"),
-    "tenants_queuerule": ("queue_id", "max_runtime_seconds", "max_jobs", "max_containers"),
-    "tenants_usercap": ("tenant_id", "user_id", "gpu_millis", "jobs", "containers"),
-    "tenants_featuresetting": ("tenant_id", "name", "enabled"),
-    "tenants_prioritygrant": ("tenant_id", "role", "priority"),
-    "clusters_cluster": ("name", "is_enabled"),
-    "clusters_pool": ("cluster_id", "name", "gpu_model"),
-    "images_image": ("tenant_id", "name", "kind", "state", "digest", "reference", "location", "error", "is_deleted"),
-}
+TABLES: Registry[tuple[str, ...]] = Registry("fact table", missing=_missing)
+
+
+def register_fact_tables(tables: Mapping[type[Model], tuple[str, ...]]) -> None:
+    """Called by each app at start, with its own. The triggers themselves are made by its migrations (`add_triggers`)."""
+    TABLES.add((model._meta.db_table, columns) for model, columns in tables.items())
 
 
 def add_triggers(schema_editor: Any, table: str, columns: tuple[str, ...]) -> None:
@@ -160,7 +130,7 @@ def drop_triggers(schema_editor: Any, table: str) -> None:
 
 
 def missing_triggers() -> frozenset[str]:
-    """Tables whose changes leave no mark: none, unless somebody took a trigger away. Their facts must not be remembered."""
+    """Tables whose changes leave no mark: none, unless a trigger was removed. Their facts must not be remembered."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'")
@@ -184,9 +154,3 @@ def _is_complete(vendor: str) -> bool:
 
 def _each(row: str, columns: tuple[str, ...]) -> str:
     return ", ".join(f'{row}."{name}"' for name in columns)
-
-
-def marked_columns() -> dict[str, frozenset[str]]:
-    """Columns of the marked tables as the models have them; a test compares them with `TABLES`."""
-    by_table = {model._meta.db_table: model for model in apps.get_models()}
-    return {table: frozenset(str(field.column) for field in by_table[table]._meta.concrete_fields) for table in TABLES}

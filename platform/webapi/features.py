@@ -1,19 +1,22 @@
 """Features that an installation, or a tenant, may do without: switched off, they are gone from portal and API.
 
-A view names its feature (`ApiView.feature`), and `ApiView` asks here before the handler runs. What is on for whom is told by the
-tenants app; below it, everything is on.
+Each app registers its own. A view names its feature (`ApiView.feature`), and `ApiView` asks here before the handler runs. What is
+on for whom is told by the tenants app; below it, everything is on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kernel.actor import Actor
+from kernel.facts import Facts
+from kernel.registry import Registry
+from kernel.words import Text
 from webapi.actors import actor_of, facts_of
 from webapi.errors import FeatureOff
-from webapi.facts import Facts, look
+from webapi.facts import look
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +24,19 @@ class Feature:
     """One that can be switched off."""
 
     name: str
-    title: str
-    title_zh: str
+    title: Text[str]
 
 
-FEATURES: Mapping[str, Feature] = {
-    one.name: one
-    for one in (
-        Feature("templates", "Job templates", "作业模板"),
-        Feature("terminal", "Web terminal and exec", "网页终端与 exec"),
-        Feature("notebook", "Notebooks", "笔记本"),
-        Feature("billing", "Prices, costs, budgets and statements", "价格、费用、预算与账单"),
-        Feature("bookings", "Bookings of GPUs", "GPU 预订"),
-        Feature("announcements", "Announcements", "公告"),
-    )
-}
+def _missing(name: str, feature: Feature) -> str:
+    return "" if name and feature.title.en and feature.title.zh else "it needs a name and titles in both languages"
+
+
+FEATURES: Registry[Feature] = Registry("feature", missing=_missing)
+
+
+def register_features(features: Sequence[Feature]) -> None:
+    """Called by each app at start, with its own. In lists what higher apps offer stands before what serves it."""
+    FEATURES.add(((feature.name, feature) for feature in features), first=True)
 
 
 class Source(Protocol):
@@ -71,7 +72,7 @@ def installed(facts: Facts) -> Mapping[str, bool]:
 
 
 def is_on(request: Any, name: str, tenant: object = None) -> bool:
-    """Whether a feature is there for whoever asks: in the tenant that is named, else in any of theirs."""
+    """Whether a feature is there for the caller: in the tenant that is named, else in any of theirs."""
     return _source.is_on(facts_of(request), actor_of(request), name, tenant)
 
 
@@ -84,7 +85,8 @@ def check_feature(request: Any, name: str, tenant: object = None) -> None:
     """Raise FeatureOff where it is not."""
     if not is_on(request, name, tenant):
         raise FeatureOff(
-            f"{FEATURES[name].title}: this is switched off here.", hint="An operator can switch it on: PUT /api/v1/features."
+            Text(f"{FEATURES[name].title.en}: this is switched off here.", f"{FEATURES[name].title.zh}：此功能已关闭。"),
+            hint=Text("An operator can switch it on: PUT /api/v1/features.", "运维人员可以打开：PUT /api/v1/features。"),
         )
 
 

@@ -1,30 +1,23 @@
-"""Values as the API writes and reads them: UTC times with `Z`, quantities in integers, slugs."""
+"""Fields of the API's bodies: UTC times with `Z`, quantities in integers, slugs, names and words."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kernel.clock import read_moment
+from kernel.clock import read_moment, utc_text
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import YEAR_MAX, YEAR_MIN
+from kernel.names import SLUG, is_plain_text
 from kernel.priorities import PRIORITIES, PRIORITY_MAX
+from kernel.words import Text
+from webapi.refusals import refusal
 
-SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 INTEGER_MAX = 2**63 - 1  # What a column holds.
-
-
-def utc_text(moment: datetime | None) -> str | None:
-    """A time as `2026-11-20T08:15:30.123456Z`; None stays None."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 def read_utc(text: str, *, name: str) -> datetime:
@@ -32,21 +25,26 @@ def read_utc(text: str, *, name: str) -> datetime:
     try:
         return read_moment(text.strip().replace(" ", "+"))
     except ValueError:
-        message = f"{name} must be a time such as 2026-11-20T08:15:30Z, of a year from {YEAR_MIN} to {YEAR_MAX}."
+        message = Text(
+            f"{name} must be a time such as 2026-11-20T08:15:30Z, of a year from {YEAR_MIN} to {YEAR_MAX}.",
+            f"{name} 须为 2026-11-20T08:15:30Z 这样的时间，年份在 {YEAR_MIN} 到 {YEAR_MAX} 之间。",
+        )
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)]) from None
 
 
 @extend_schema_field(OpenApiTypes.DATETIME)
 class UtcTimeField(serializers.Field[datetime, str, str | None, Any]):
-    """A time with an offset; naive times are refused, because nobody knows which zone was meant."""
+    """A time with an offset; naive times are refused, because their zone is unknown."""
 
     def to_internal_value(self, data: str) -> datetime:
         if not isinstance(data, str):
-            raise serializers.ValidationError("Must be a time such as 2026-11-20T08:15:30Z.", code="invalid")
+            raise refusal(
+                Text("Must be a time such as 2026-11-20T08:15:30Z.", "须为 2026-11-20T08:15:30Z 这样的时间。"), code="invalid"
+            )
         try:
             return read_utc(data, name=self.field_name or "time")
         except InvalidInput as error:
-            raise serializers.ValidationError(error.detail, code="invalid") from None
+            raise refusal(error.detail_text, code="invalid") from None
 
     def to_representation(self, value: datetime) -> str | None:
         return utc_text(value)
@@ -76,12 +74,14 @@ class SlugField(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
         if SLUG.fullmatch(text) is None:
-            raise serializers.ValidationError("Use small letters, digits and inner hyphens, at most 63.", code="invalid")
+            raise refusal(
+                Text(
+                    "Use small letters, digits and inner hyphens, at most 63.",
+                    "请使用小写字母、数字及名称内部的连字符，最多 63 个字符。",
+                ),
+                code="invalid",
+            )
         return text
-
-
-_REFUSED = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class NameField(serializers.CharField):
@@ -98,8 +98,12 @@ class NameField(serializers.CharField):
             self.fail("invalid")
         text = super().to_internal_value(data)
         if not is_plain_text(text.translate(dict.fromkeys(map(ord, self.of_lines)))):
-            raise serializers.ValidationError(
-                "Must not contain control characters, or marks that turn the direction of the text around them.", code="invalid"
+            raise refusal(
+                Text(
+                    "Must not contain control characters, or marks that turn the direction of the text around them.",
+                    "不能含有控制字符，或改变周围文字方向的标记。",
+                ),
+                code="invalid",
             )
         return text
 
@@ -108,12 +112,6 @@ class WordsField(NameField):
     """Words for people, of one or more lines."""
 
     of_lines = "\n\t"
-
-
-def is_plain_text(text: str) -> bool:
-    """Whether a text is of one line and stays within itself: no controls, no lone surrogates, nothing that turns the text around
-    it. Joiners of emoji and scripts, wide and unbreakable spaces and marks of one direction are ordinary text."""
-    return not any(character in _TURNING or unicodedata.category(character) in _REFUSED for character in text)
 
 
 @extend_schema_field(
@@ -126,8 +124,13 @@ class PriorityField(serializers.Field[int, Any, int, Any]):
         if isinstance(data, str) and data in PRIORITIES:
             return PRIORITIES[data]
         if isinstance(data, bool) or not isinstance(data, int) or not 0 <= data <= PRIORITY_MAX:
-            raise serializers.ValidationError(
-                f"Must be one of {', '.join(PRIORITIES)}, or a whole number from 0 to {PRIORITY_MAX}.", code="invalid"
+            names = ", ".join(PRIORITIES)
+            raise refusal(
+                Text(
+                    f"Must be one of {names}, or a whole number from 0 to {PRIORITY_MAX}.",
+                    f"须为 {names} 之一，或 0 到 {PRIORITY_MAX} 之间的整数。",
+                ),
+                code="invalid",
             )
         return data
 

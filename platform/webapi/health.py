@@ -25,6 +25,7 @@ from rest_framework.response import Response
 
 from kernel.config import current
 from kernel.errors import BerthError, Forbidden, NotAuthenticated
+from kernel.words import Text
 from webapi import metrics
 from webapi.asgi_auth import authenticate_header
 from webapi.views import ApiView, Public
@@ -39,7 +40,7 @@ log = structlog.get_logger("webapi")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check said."""
+    """Result of a check."""
 
     name: str
     is_ok: bool
@@ -98,7 +99,7 @@ class LivezOut(serializers.Serializer[Any]):
 
 
 class CheckOut(serializers.Serializer[Any]):
-    """What one check said."""
+    """Result of a check."""
 
     ok = serializers.BooleanField()
     detail = serializers.CharField()
@@ -106,7 +107,7 @@ class CheckOut(serializers.Serializer[Any]):
 
 
 class ReadyzOut(serializers.Serializer[Any]):
-    """What every check said, by its name."""
+    """Results of all checks, by name."""
 
     ok = serializers.BooleanField()
     checks = serializers.DictField(child=CheckOut())
@@ -128,7 +129,7 @@ READY_EXAMPLE = OpenApiExample(
 
 
 class LivezView(ApiView):
-    """Whether this process answers."""
+    """Check that this process answers."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -140,7 +141,7 @@ class LivezView(ApiView):
 
 
 class ReadyzView(ApiView):
-    """Whether everything that this process needs works, check by check."""
+    """Check that all dependencies of this process work."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -157,7 +158,7 @@ class ReadyzView(ApiView):
 
 
 class MetricsView(ApiView):
-    """Metrics in the text format of Prometheus, for operators and for the holder of the scrape token."""
+    """Get metrics in the text format of Prometheus, for operators and for the holder of the scrape token."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -167,9 +168,15 @@ class MetricsView(ApiView):
         if not _is_scrape_token(request):
             actor = authenticate_header(request.headers.get("Authorization"))
             if actor is None:
-                raise NotAuthenticated("Metrics need a token.", hint="Use an operator's token or BERTH_METRICS_TOKEN.")
+                raise NotAuthenticated(
+                    Text("Metrics need a token.", "读取指标需要令牌。"),
+                    hint=Text("Use an operator's token or BERTH_METRICS_TOKEN.", "请使用运维人员的令牌或 BERTH_METRICS_TOKEN。"),
+                )
             if not actor.is_operator:
-                raise Forbidden("Metrics are for operators.", hint="Use an operator's token or BERTH_METRICS_TOKEN.")
+                raise Forbidden(
+                    Text("Metrics are for operators.", "指标仅供运维人员使用。"),
+                    hint=Text("Use an operator's token or BERTH_METRICS_TOKEN.", "请使用运维人员的令牌或 BERTH_METRICS_TOKEN。"),
+                )
         return HttpResponse(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -1,6 +1,6 @@
 """`Idempotency-Key`: a request that is sent again, because its answer was lost, has its effect once.
 
-The key's row is written first, in the transaction of the effect: whoever comes second waits for it at the unique constraint
+The key's row is written first, in the transaction of the effect: a second request waits for it at the unique constraint
 and then answers from the row. A request that fails leaves no row, so that it can be corrected and sent with the same key.
 Kept answers are sealed with the installation's key.
 
@@ -23,7 +23,6 @@ from typing import Any, TypeVar
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest
 from django.http.request import RawPostDataException
 from django.utils.encoding import force_bytes
 from rest_framework.renderers import JSONRenderer
@@ -34,11 +33,13 @@ from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
 from kernel.errors import FieldError, Forbidden, InvalidInput, Unavailable
+from kernel.units import run_unit
+from kernel.words import Text
+from upstream.rest_framework import plain
 from webapi.access import Granted, holds, noting_grants
 from webapi.actors import actor_of
 from webapi.errors import IdempotencyKeyReused, ShownOnce
 from webapi.models import IdempotencyKey
-from webapi.units import run_unit
 
 KEY_LENGTH_MAX = 200
 KEPT = timedelta(hours=24)  # Design 4: clients retry for minutes; a day covers a night.
@@ -57,7 +58,8 @@ def idempotent(handler: Handler) -> Handler:
     """Make a handler honour `Idempotency-Key`. With one, it runs in a transaction together with the key's row.
 
     Without the header, or without an actor, the handler runs as it is. The same key with another body or for another
-    operation is refused (422).
+    operation is refused (422). What is slow and changes nothing, as asking another server is, belongs into the view's
+    `beforehand`, which takes what the handler takes and runs before the transaction; its answers are found again in a memory.
     """
 
     @functools.wraps(handler)
@@ -67,6 +69,8 @@ def idempotent(handler: Handler) -> Handler:
         if not key or actor.user_id is None:
             return handler(view, request, *args, **kwargs)
         _check_key(key)
+        if hasattr(view, "beforehand"):
+            view.beforehand(request, *args, **kwargs)
         call = functools.partial(handler, view, request, *args, **kwargs)
         return run_unit(lambda: _run_once(call, request, actor=actor, key=key))
 
@@ -83,7 +87,10 @@ def delete_expired(*, now: datetime) -> int:
 
 def _check_key(key: str) -> None:
     if len(key) > KEY_LENGTH_MAX or not key.isprintable():
-        message = f"Idempotency-Key must have at most {KEY_LENGTH_MAX} printable characters."
+        message = Text(
+            f"Idempotency-Key must have at most {KEY_LENGTH_MAX} printable characters.",
+            f"Idempotency-Key 最多 {KEY_LENGTH_MAX} 个可打印字符。",
+        )
         raise InvalidInput(message, fields=[FieldError("/Idempotency-Key", "invalid", message)])
 
 
@@ -125,18 +132,31 @@ def _replay(*, actor: Actor, key: str, operation: str, digest: str) -> Response:
     assert actor.user_id is not None, "keys belong to users"
     row = IdempotencyKey.objects.filter(actor_id=actor.user_id, key=key).first()
     if row is None:  # The first request failed in this very moment and took its row with it.
-        raise Unavailable("The same request is just being carried out.", hint="Send it again.", retry_after_seconds=1)
+        raise Unavailable(
+            Text("The same request is just being carried out.", "同一请求正在执行。"),
+            hint=Text("Send it again.", "请重新发送。"),
+            retry_after_seconds=1,
+        )
     if (row.operation, row.body_digest) != (operation, digest):
         raise IdempotencyKeyReused(
-            f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",
-            hint="Make a new key for a new request.",
+            Text(
+                f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",
+                f"键 {key!r} 已用于 {row.operation.split('?')[0]}，且请求体或查询不同。",
+            ),
+            hint=Text("Make a new key for a new request.", "新的请求请使用新的键。"),
         )
     _check_rights(actor, row)
     if row.is_shown_once:
         raise ShownOnce(
-            f"{operation.split('?')[0]} was carried out by the first request with this key. Its answer held a secret, which was "
-            "shown once and is kept nowhere.",
-            hint="If that answer was lost, delete what was made, and make it again with a new key.",
+            Text(
+                f"{operation.split('?')[0]} was carried out by the first request with this key. Its answer held a secret, which "
+                "was shown once and is kept nowhere.",
+                f"使用此键的第一个请求已执行 {operation.split('?')[0]}。其应答含有只显示一次、不作保存的机密内容。",
+            ),
+            hint=Text(
+                "If that answer was lost, delete what was made, and make it again with a new key.",
+                "如答复已丢失，请删除已创建的内容，再用新键重新创建。",
+            ),
         )
     body = _keys().decrypt(row.body.encode()) if row.body else b""
     response = Response(json.loads(body) if body else None, status=row.status)
@@ -151,7 +171,7 @@ def _rights(actor: Actor, granted: Iterable[Granted]) -> dict[str, Any]:
     return {
         "scopes": None if actor.scopes is None else sorted(actor.scopes),
         "is_operator": actor.is_operator,
-        "granted": sorted([str(one.tenant_id or ""), one.verb, one.is_own] for one in granted),
+        "granted": sorted([str(grant.tenant_id or ""), grant.verb, grant.is_own] for grant in granted),
     }
 
 
@@ -165,8 +185,15 @@ def _check_rights(actor: Actor, row: IdempotencyKey) -> None:
         enough = enough and holds(actor, Granted(uuid.UUID(tenant_id) if tenant_id else None, verb, is_own))
     if not enough:
         raise Forbidden(
-            "The answer kept under this Idempotency-Key was given to rights that you do not have now, or not through this token.",
-            hint="Repeat the request with the token that sent it first, or make a new key for a new request.",
+            Text(
+                "The answer kept under this Idempotency-Key was given to rights that you do not have now, or not through this "
+                "token.",
+                "此 Idempotency-Key 所保存的应答属于您现在没有、或此令牌不具备的权限。",
+            ),
+            hint=Text(
+                "Repeat the request with the token that sent it first, or make a new key for a new request.",
+                "请用最初的令牌重复该请求，或为新请求使用新的键。",
+            ),
         )
 
 
@@ -182,9 +209,8 @@ def _store(row: IdempotencyKey, response: Response, *, rights: dict[str, Any]) -
 
 def _digest(request: Request) -> str:
     """The body's digest. Read before the parsers, which consume the stream; from the parsed data otherwise."""
-    plain: HttpRequest = request._request
     try:
-        body = plain.body
+        body = plain(request).body
     except RawPostDataException:
         body = JSONRenderer().render(request.data)
     return hashlib.sha256((request.content_type or "").encode() + b"\0" + body).hexdigest()

@@ -17,8 +17,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from kernel import deadlines, limits
+from kernel import deadlines
 from kernel.errors import NotAuthenticated
+from kernel.words import Text
+from webapi import bounds
 from webapi.asgi_auth import authenticate_cookie, authenticate_header
 from webapi.body_limit import CHECKED, refuse_by_length
 from webapi.errors import BadRequest, InternalError
@@ -72,25 +74,28 @@ def open_request(request: HttpRequest) -> None:
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=request_id)
     agent = request.META.get("HTTP_USER_AGENT", "")
-    request.META["HTTP_USER_AGENT"] = "".join(sign for sign in agent[: limits.USER_AGENT_LENGTH] if sign.isprintable())
+    request.META["HTTP_USER_AGENT"] = "".join(sign for sign in agent[: bounds.USER_AGENT_LENGTH] if sign.isprintable())
     _declare_length(request)
 
 
 def refuse(request: HttpRequest) -> HttpResponse | None:
-    """Refuse what nobody should have to look at, before anything is read or looked up."""
+    """Refuse requests that no view should have to look at, before anything is read or looked up."""
     if request.path not in QUIET_PATHS:  # Probes come by an address that need not be listed.
         try:
             request.get_host()
         except DisallowedHost:
             return problem_response(
                 BadRequest(
-                    "This server does not answer to the host name of this request.",
-                    hint="Use the address in BERTH_PUBLIC_URL; an operator adds others to BERTH_ALLOWED_HOSTS.",
+                    Text("This server does not answer to the host name of this request.", "此服务器不应答该请求的主机名。"),
+                    hint=Text(
+                        "Use the address in BERTH_PUBLIC_URL; an operator adds others to BERTH_ALLOWED_HOSTS.",
+                        "请使用 BERTH_PUBLIC_URL 中的地址；运维人员可在 BERTH_ALLOWED_HOSTS 中添加其他主机名。",
+                    ),
                 ),
                 request,
             )
     if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-        return problem_response(BadRequest("The address contains a NUL character."), request)
+        return problem_response(BadRequest(Text("The address contains a NUL character.", "地址含有 NUL 字符。")), request)
     return None
 
 

@@ -12,9 +12,11 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations import AddIndex
 from django.db.migrations.state import ProjectState
 
+from upstream.postgresql import lock_timeout
+
 
 class AddIndexOnline(AddIndex):
-    """Add an index while everybody goes on writing; on SQLite, which has one writer, as ever."""
+    """Add an index while others go on writing; on SQLite, which has one writer, as ever."""
 
     atomic = False
 
@@ -28,15 +30,8 @@ class AddIndexOnline(AddIndex):
         model: Any = to_state.apps.get_model(app_label, self.model_name)
         if not self.allow_migrate_model(schema_editor.connection.alias, model):
             return
-        with schema_editor.connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('lock_timeout')")
-            before = cursor.fetchone()[0]
-            cursor.execute("SELECT set_config('lock_timeout', '0', false)")  # It waits for others and blocks nobody.
-        try:
+        with lock_timeout(schema_editor.connection, "0"):  # It waits for others and blocks none.
             self._build(model, schema_editor)
-        finally:
-            with schema_editor.connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
     def _build(self, model: Any, editor: Any) -> None:
         with editor.connection.cursor() as cursor:

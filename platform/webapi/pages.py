@@ -51,9 +51,9 @@ def _errors() -> SafeString:
             "\n",
             '<section id="{}"><h2>{} &middot; {}</h2><p><b>{}</b> <span lang="zh">{}</span></p><p>{}</p><p>{}</p></section>',
             (
-                (error.code, error.code, error.status, error.title, entry.title_zh, error.meaning or "", entry.next_step)
+                (error.code, error.code, error.status, error.title.en, error.title.zh, error.meaning or "", next_step)
                 for error in error_classes()
-                if (entry := REFERENCE.get(str(error.code))) is not None
+                if error.title is not None and (next_step := REFERENCE.get(str(error.code))) is not None
             ),
         ),
     )

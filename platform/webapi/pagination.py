@@ -1,6 +1,6 @@
 """Lists in pages, by cursor: a page costs the same wherever it is, and rows that come or go do not shift it.
 
-The cursor holds the last row's sort key, checked by a signature, so that nobody can ask the database for a comparison of
+The cursor holds the last row's sort key, checked by a signature, so that no client can ask the database for a comparison of
 their own making; it is bound to the path and order of the list that made it.
 """
 
@@ -23,7 +23,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernel.errors import FieldError, InvalidInput
-from kernel.limits import PAGE_SIZE, PAGE_SIZE_MAX
+from kernel.words import Text
+from webapi.bounds import PAGE_SIZE, PAGE_SIZE_MAX
 from webapi.errors import InvalidCursor
 
 CURSOR_LENGTH_MAX = 2_000
@@ -87,7 +88,9 @@ def page_size(request: Request) -> int:
     if not text:
         return PAGE_SIZE
     if not (text.isascii() and text.isdecimal() and len(text) <= 6 and 1 <= int(text) <= PAGE_SIZE_MAX):
-        message = f"limit must be a whole number between 1 and {PAGE_SIZE_MAX}."
+        message = Text(
+            f"limit must be a whole number between 1 and {PAGE_SIZE_MAX}.", f"limit 须为 1 到 {PAGE_SIZE_MAX} 之间的整数。"
+        )
         raise InvalidInput(message, fields=[FieldError("/limit", "invalid", message)])
     return int(text)
 
@@ -115,7 +118,8 @@ def read_cursor(text: str, *, scope: str, length: int) -> list[Any]:
 
 def _refused() -> InvalidCursor:
     return InvalidCursor(
-        "The cursor does not belong to this list.", hint="Start without `cursor`, then pass on `next` unchanged."
+        Text("The cursor does not belong to this list.", "该游标不属于此列表。"),
+        hint=Text("Start without `cursor`, then pass on `next` unchanged.", "请先不带 `cursor` 开始，之后原样传递 `next`。"),
     )
 
 

@@ -7,21 +7,21 @@ from typing import Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from kernel.errors import NotAuthenticated
+from webapi.access import needs_token
 from webapi.actors import actor_of
 
 
 class SignedIn(BasePermission):
-    """Lets in whoever sent a valid credential."""
+    """Lets in callers with a valid credential."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if not actor_of(request).is_authenticated:
-            raise NotAuthenticated("This needs a token.", hint="Run `berth login`, or send `Authorization: Bearer <token>`.")
+            raise needs_token()
         return True
 
 
 class Public(BasePermission):
-    """Lets in everybody. Only for what tells nothing about anybody; kept to an exact list by the authorisation matrix."""
+    """Lets in all callers. Only for what tells nothing about any user; kept to an exact list by the authorisation matrix."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         return True

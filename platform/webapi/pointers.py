@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework.settings import api_settings
 
 from kernel.errors import FieldError
+from webapi.refusals import words_of
 
 FIELD_ERRORS_MAX = 200  # An answer stays readable; the first 200 tell what is wrong with the rest.
 
@@ -37,4 +38,4 @@ def _walk(detail: Any, path: str) -> Iterator[FieldError]:
         for index, entry in enumerate(detail):
             yield from _walk(entry, path + pointer(index) if nested and not isinstance(entry, str) else path)
     elif detail is not None:
-        yield FieldError(path, str(getattr(detail, "code", "invalid") or "invalid"), str(detail))
+        yield FieldError(path, str(getattr(detail, "code", "invalid") or "invalid"), words_of(detail))

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
-from kernel.limits import PAGE_SIZE, PAGE_SIZE_MAX
+from upstream.spectacular import BodyOfDelete
+from webapi.bounds import PAGE_SIZE, PAGE_SIZE_MAX
 from webapi.permissions import Public
 
 PREFIX = "/api/v1/"
-METRICS_PATH = "/metrics"  # Lets in operators and whoever scrapes; it looks at the token itself.
+METRICS_PATH = "/metrics"  # Lets in operators and scrapers; it looks at the token itself.
 TOKEN_SCHEME = "token"  # noqa: S105 - the scheme's name in the document.
 SESSION_SCHEME = "session"
 PROBLEM = "#/components/responses/Problem"
@@ -50,25 +50,25 @@ SINGLE_NOUNS = frozenset(
 VERBS = {"GET": "get", "POST": "create", "PUT": "put", "PATCH": "update", "DELETE": "delete"}
 
 PAGE_QUERY = [
-    OpenApiParameter("limit", OpenApiTypes.INT, description=f"Items of one page, 1 to {PAGE_SIZE_MAX}; {PAGE_SIZE} by default."),
-    OpenApiParameter("cursor", OpenApiTypes.STR, description="`next` of the page before, unchanged."),
+    OpenApiParameter("limit", OpenApiTypes.INT, description=f"Items per page, 1 to {PAGE_SIZE_MAX}; default: {PAGE_SIZE}."),
+    OpenApiParameter("cursor", OpenApiTypes.STR, description="`next` of the previous page, unchanged."),
 ]
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="At most 200 characters. A request that is sent again with its key within 24 hours has its effect once.",
+    description="At most 200 characters. Repeated requests with the same key within 24 hours take effect once.",
 )
 PLAN = OpenApiParameter(
     "plan",
     str,
-    description="`plan` of a dry run: do just that, or refuse with `plan_changed` and the plan as it is by now.",
+    description="`plan` of a dry run: apply exactly that plan, or refuse with `plan_changed` and the present plan.",
 )
 IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The `ETag` that the object had when it was read; 412 when somebody changed it meanwhile.",
+    description="The `ETag` of the object when it was read; 412 if another user changed it since.",
 )
 
 
@@ -92,11 +92,11 @@ def _page_class(item: type[serializers.BaseSerializer[Any]]) -> type[serializers
 def _make_page_class(item: type[serializers.BaseSerializer[Any]]) -> type[serializers.Serializer[Any]]:
     name = f"{item.__name__.removesuffix('Serializer').removesuffix('Out')}Page"
     items: Any = item(many=True)
-    after = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last.")
+    after = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last page.")
     return type(inline_serializer(name, fields={"items": items, "next": after}))
 
 
-class BerthSchema(AutoSchema):
+class BerthSchema(BodyOfDelete):
     """How one view becomes operations of the description."""
 
     def get_operation_id(self) -> str:
@@ -116,17 +116,6 @@ class BerthSchema(AutoSchema):
             [{SESSION_SCHEME: []}] if getattr(self.view, "is_by_session", False) else [{TOKEN_SCHEME: []}, {SESSION_SCHEME: []}]
         )
 
-    def _get_request_body(self, direction: Any = "request") -> Any:
-        """A DELETE has a body only where its view says so: drf-spectacular knows none."""
-        handler = getattr(self.view, self.method.lower(), None)
-        if self.method != "DELETE" or not getattr(handler, "has_body", False):
-            return super()._get_request_body(direction)  # type: ignore[no-untyped-call]  # It has no types.
-        self.method = "POST"
-        try:
-            return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
-        finally:
-            self.method = "DELETE"
-
     def get_override_parameters(self) -> list[Any]:
         found: list[Any] = list(super().get_override_parameters())
         if getattr(self.get_response_serializers(), "is_page", False):
@@ -137,7 +126,7 @@ class BerthSchema(AutoSchema):
 
 
 def is_public(view: Any, method: str) -> bool:
-    """Whether a method of a view lets in everybody."""
+    """Whether a method of a view lets in all callers."""
     return Public in tuple(view.permission_classes) or method in view.public_methods
 
 
@@ -168,13 +157,13 @@ def complete(result: dict[str, Any], generator: SchemaGenerator, request: Any, p
     """Add what is the same for all operations: the token, and the answers when something fails."""
     components = result.setdefault("components", {})
     components["securitySchemes"] = {
-        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "A token of `berth login` or POST /api/v1/tokens."},
+        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "Token of `berth login` or POST /api/v1/tokens."},
         SESSION_SCHEME: {
             "type": "apiKey",
             "in": "cookie",
             "name": "__Host-berth-session",
-            "description": "The session of a browser, made by POST /api/v1/session; without https the name has no `__Host-`. "
-            "Whatever is no GET brings the session's `csrf` in the header `X-Berth-CSRF`.",
+            "description": "Session of a browser, created by POST /api/v1/session; without https the name has no `__Host-`. "
+            "Every request but GET sends the session's `csrf` in the header `X-Berth-CSRF`.",
         },
     }
     components.setdefault("schemas", {}).update({"Problem": _problem_schema(), "FieldProblem": _field_problem_schema()})
@@ -224,11 +213,11 @@ def _problem_schema() -> dict[str, Any]:
         "type": {**text, "description": "Path of the explanation of `code`."},
         "title": {**text, "description": "The code in words, in the language of `Accept-Language` (en, zh)."},
         "status": {"type": "integer"},
-        "code": {**text, "description": "Stable name for programs; all of them are listed in docs/errors.md."},
-        "detail": {**text, "description": "What happened, to which object, with which numbers."},
-        "hint": {**text, "description": "What to do next."},
-        "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
-        "request_id": {**text, "description": "The id under which the server's log knows this request."},
+        "code": {**text, "description": "Stable code for programs; docs/errors.md lists all codes."},
+        "detail": {**text, "description": "Description of the problem, with its object and numbers."},
+        "hint": {**text, "description": "Next step."},
+        "retryable": {"type": "boolean", "description": "The same request may succeed later."},
+        "request_id": {**text, "description": "Id of the request in the server's log."},
         "fields": {"type": "array", "items": {"$ref": "#/components/schemas/FieldProblem"}},
     }
     required = ["type", "title", "status", "code", "detail", "retryable", "request_id"]

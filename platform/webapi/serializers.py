@@ -7,7 +7,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from kernel.words import Text
 from webapi.problems import invalid_input
+from webapi.refusals import INVALID_CHOICE, detail
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -17,13 +19,8 @@ class StrictSerializer(serializers.Serializer[Any]):
         unknown = sorted(str(key) for key in set(data) - _writable(self)) if isinstance(data, Mapping) else []
         problems: dict[str, Any] = {}
         if unknown:
-            known = ", ".join(sorted(_writable(self))) or "none"
-            problems = {
-                name: [
-                    serializers.ErrorDetail(f"There is no field {name[:80]!r} here. Known are: {known}.", code="unknown_field")
-                ]
-                for name in unknown
-            }
+            known = ", ".join(sorted(_writable(self)))
+            problems = {name: [detail(_unknown(name, known), code="unknown_field")] for name in unknown}
         try:
             value = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -31,6 +28,13 @@ class StrictSerializer(serializers.Serializer[Any]):
         if problems:
             raise serializers.ValidationError(problems)
         return value
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The fields; those with choices name them where they refuse one."""
+        found = super().get_fields()
+        for field in found.values():
+            _name_choices(field)
+        return found
 
     @classmethod
     def validated(cls, data: Any, *, partial: bool = False, context: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -48,6 +52,21 @@ class StrictSerializer(serializers.Serializer[Any]):
         if not serializer.is_valid():
             raise invalid_input(serializer.errors)
         return [dict(item) for item in serializer.validated_data]
+
+
+def _unknown(name: str, known: str) -> Text[str]:
+    return Text(
+        f"There is no field {name[:80]!r} here. Known are: {known or 'none'}.",
+        f"此处没有字段 {name[:80]!r}。可用：{known or '无'}。",
+    )
+
+
+def _name_choices(field: serializers.Field[Any, Any, Any, Any]) -> None:
+    if isinstance(field, serializers.ListField):
+        _name_choices(field.child)
+    elif isinstance(field, serializers.ChoiceField):
+        known = ", ".join(str(choice) for choice in field.choices if choice != "")
+        field.error_messages["invalid_choice"] = INVALID_CHOICE.format(known=known)
 
 
 def _writable(serializer: serializers.Serializer[Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Server-sent events: long answers that stay open, for whoever cannot or need not speak WebSocket.
+"""Server-sent events: long answers that stay open, for clients that cannot or need not speak WebSocket.
 
 A stream is an async iterator of `Event`s behind an ordinary `ApiView`: authentication, access, throttling and description
 are those of every other operation, and only the sending is asynchronous. A silent stream sends a comment now and then, so
@@ -19,6 +19,7 @@ from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 
 from kernel.errors import BerthError, FieldError, InvalidInput
+from kernel.words import Language, Text
 from webapi.problems import as_failure, problem_body
 
 HEARTBEAT_SECONDS = 15.0  # Shorter than the idle timeout of common proxies (60 s), with room for a lost one.
@@ -50,7 +51,7 @@ def last_event_id(request: Request) -> str:
     """Where the caller's stream broke off: `Last-Event-ID`, or the query parameter `after` of the first connection."""
     text: str = request.headers.get("Last-Event-ID", "") or request.query_params.get("after", "")
     if len(text) > EVENT_ID_LENGTH_MAX or not text.isprintable():
-        message = "Last-Event-ID is not one of this stream."
+        message = Text("Last-Event-ID is not one of this stream.", "Last-Event-ID 不属于此事件流。")
         raise InvalidInput(message, fields=[FieldError("/Last-Event-ID", "invalid", message)])
     return text
 
@@ -61,14 +62,16 @@ def event_stream(
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
     seconds_max: float = STREAM_SECONDS_MAX,
     is_allowed: Callable[[], Any] | None = None,
+    language: str = Language.ENGLISH,
 ) -> StreamingHttpResponse:
     """Answer with a stream of events; return it from an `ApiView` handler.
 
     `is_allowed`, an async function, is asked at every heartbeat interval: once it says no, the stream ends. The request's
-    database connection is given back first, because the answer lasts and the connection would with it.
+    database connection is given back first, because the answer lasts and the connection would with it. `language`: what the last
+    event says of a failure.
     """
     _give_connections_back()
-    body = _encode(source, heartbeat_seconds=heartbeat_seconds, seconds_max=seconds_max, is_allowed=is_allowed)
+    body = _encode(source, heartbeat_seconds=heartbeat_seconds, seconds_max=seconds_max, is_allowed=is_allowed, language=language)
     response = StreamingHttpResponse(body, content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
@@ -83,7 +86,12 @@ def _give_connections_back() -> None:
 
 
 async def _encode(
-    source: AsyncIterator[Event], *, heartbeat_seconds: float, seconds_max: float, is_allowed: Callable[[], Any] | None
+    source: AsyncIterator[Event],
+    *,
+    heartbeat_seconds: float,
+    seconds_max: float,
+    is_allowed: Callable[[], Any] | None,
+    language: str,
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds_max
@@ -97,8 +105,8 @@ async def _encode(
                 try:
                     if not await is_allowed():
                         return
-                except (DatabaseError, InterfaceError) as error:  # Whoever may not be known to be allowed is told to come back.
-                    yield _problem(as_failure(error))
+                except (DatabaseError, InterfaceError) as error:  # Rights are unknown: the client is told to come back.
+                    yield _problem(as_failure(error), language)
                     return
             pending = pending or asyncio.ensure_future(_next(source))
             done, _ = await asyncio.wait({pending}, timeout=heartbeat_seconds)
@@ -111,18 +119,18 @@ async def _encode(
             except StopAsyncIteration:
                 return
             except BerthError as error:
-                yield _problem(error)
+                yield _problem(error, language)
                 return
             except (DatabaseError, InterfaceError) as error:
-                yield _problem(as_failure(error))
+                yield _problem(as_failure(error), language)
                 return
     finally:
         await _close(source, pending)
 
 
-def _problem(failure: BerthError) -> bytes:
+def _problem(failure: BerthError, language: str) -> bytes:
     """The last event of a stream that cannot go on. Its client connects again with the last id that it saw."""
-    return Event(problem_body(failure, request_id=""), event="problem").encode()
+    return Event(problem_body(failure, request_id="", language=Language(language)), event="problem").encode()
 
 
 async def _next(source: AsyncIterator[Event]) -> Event:

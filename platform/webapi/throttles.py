@@ -2,12 +2,12 @@
 
 In the embedded profile the buckets live in this process; with Redis all web processes share a count per window. Losing
 either only lets a caller start afresh, and without its Redis each process counts for itself, so that a caller gets at most the
-limit times the number of processes: the throttle protects the others' latency, no guarantee rests on it. Whoever sends
-credentials that are not valid is counted by network address, so that guessing is bounded too.
+limit times the number of processes: the throttle protects the others' latency, no guarantee rests on it. A caller that sends
+invalid credentials is counted by network address, so that guessing is bounded too.
 
 A request counts for one tenant: the oldest in which its user has a role, which for inherited roles is the topmost. That is known
-without a query, and nobody can choose another. Operators count for none: they must get in while a tenant floods the server.
-Whoever was refused is refused again until then by this process alone, before its token is looked up: a flood costs no query.
+without a query, and no caller can choose another. Operators count for none: they must get in while a tenant floods the server.
+A caller that was refused is refused again until then by this process, before its token is looked up: a flood costs no query.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from rest_framework.throttling import BaseThrottle
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
+from kernel.words import NO_HINT, Text
 from webapi.actors import actor_of
 from webapi.addresses import client_address, network_of
 from webapi.asgi_auth import session_text
 
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
-REDIS_PAUSE_SECONDS = 5.0  # After a failure nobody waits for Redis again so soon.
+REDIS_PAUSE_SECONDS = 5.0  # After a failure no request waits for Redis again so soon.
 WINDOW_SECONDS = 60
 
 log = structlog.get_logger("webapi")
@@ -101,9 +102,9 @@ class SharedCounts:
         now = self._clock()
         with self._redis.pipeline(transaction=False) as pipe:
             for charge in charges:
-                this = _key(charge, now)
-                pipe.incr(this)
-                pipe.expire(this, 2 * charge.seconds)
+                key = _key(charge, now)
+                pipe.incr(key)
+                pipe.expire(key, 2 * charge.seconds)
                 pipe.get(_key(charge, now - charge.seconds))
             answers = pipe.execute()
         waits = []
@@ -130,25 +131,25 @@ class Refusals:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._until: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._until: OrderedDict[bytes, tuple[float, Text[str]]] = OrderedDict()
 
-    def note(self, credential: str, *, seconds: float, words: str) -> None:
+    def note(self, credential: str, *, seconds: float, words: Text[str]) -> None:
         with self._lock:
             self._until[_digest(credential)] = (self._clock() + seconds, words)
             if len(self._until) > BUCKETS_MAX:
                 self._until.popitem(last=False)
 
-    def of(self, credential: str) -> tuple[float, str]:
+    def of(self, credential: str) -> tuple[float, Text[str]]:
         """The seconds for which it is still refused, and why; 0 when it is not."""
         if not self._until:
-            return 0.0, ""
+            return 0.0, NO_HINT
         key = _digest(credential)
         with self._lock:
-            until, words = self._until.get(key, (0.0, ""))
+            until, words = self._until.get(key, (0.0, NO_HINT))
             wait = until - self._clock()
-            if words and wait <= 0:
+            if words is not NO_HINT and wait <= 0:
                 del self._until[key]
-        return max(0.0, wait) if words else 0.0, words
+        return max(0.0, wait) if words is not NO_HINT else 0.0, words
 
     def clear(self) -> None:
         with self._lock:
@@ -214,33 +215,42 @@ def charge_stranger(request: Request) -> None:
     [wait] = take_all([Charge(address_of(request), config.requests_per_minute)])
     if wait:
         raise TooManyRequests(
-            "Too many requests without a valid token came from this address.",
-            hint="Wait as long as Retry-After says, and sign in with `berth login`.",
+            Text("Too many requests without a valid token came from this address.", "来自此地址的无有效令牌的请求过多。"),
+            hint=Text(
+                "Wait as long as Retry-After says, and sign in with `berth login`.",
+                "请等待 Retry-After 所示的时间，并用 `berth login` 登录。",
+            ),
             retry_after_seconds=int(wait) + 1,
         )
 
 
 def refuse_again(request: Request) -> None:
-    """Refuse whoever was refused a moment ago, without asking who it is."""
+    """Refuse a caller that was refused a moment ago, without asking who it is."""
     wait, words = refusals.of(_credential_of(request))
     if wait:
         raise _too_many(words, wait)
 
 
 class PerCaller(BaseThrottle):
-    """`BERTH_REQUESTS_PER_MINUTE` per token, or per address for whoever sent none, and `BERTH_TENANT_REQUESTS_PER_MINUTE` for all
-    of a tenant together."""
+    """`BERTH_REQUESTS_PER_MINUTE` per token, or per address for callers without one, and `BERTH_TENANT_REQUESTS_PER_MINUTE` for
+    all of a tenant together."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         charges = charges_of(request)
         waits = take_all(charges) if charges else []
         if any(waits):
             is_tenant = not waits[0]
-            words = "The tenant's members" if is_tenant else "This token" if "address:" not in charges[0].name else "This address"
+            words = (
+                Text("The tenant's members", "该租户的成员")
+                if is_tenant
+                else Text("This token", "此令牌")
+                if "address:" not in charges[0].name
+                else Text("This address", "此地址")
+            )
             self._refuse(request, words, max(waits))
         return True
 
-    def _refuse(self, request: Request, words: str, wait: float) -> None:
+    def _refuse(self, request: Request, words: Text[str], wait: float) -> None:
         credential = _credential_of(request)
         if credential:
             refusals.note(credential, seconds=wait, words=words)
@@ -291,10 +301,13 @@ def _credential_of(request: Request) -> str:
     return request.META.get("HTTP_AUTHORIZATION") or session_text(request.META.get("HTTP_COOKIE")) or ""
 
 
-def _too_many(words: str, wait: float) -> TooManyRequests:
+def _too_many(words: Text[str], wait: float) -> TooManyRequests:
     return TooManyRequests(
-        f"{words} sent more requests than allowed.",
-        hint="Wait as long as Retry-After says; ask for pages and batches instead of single objects.",
+        Text(f"{words.en} sent more requests than allowed.", f"{words.zh}发送的请求超过允许的数量。"),
+        hint=Text(
+            "Wait as long as Retry-After says; ask for pages and batches instead of single objects.",
+            "请等待 Retry-After 所示的时间；请使用分页与批量，而非逐个请求。",
+        ),
         retry_after_seconds=int(wait) + 1,  # Rounded up: a client that waits exactly so long must succeed.
     )
 

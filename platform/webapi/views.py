@@ -1,6 +1,6 @@
 """The base of every HTTP operation: who acts, how often, and how failures look.
 
-A view states nothing to be private: `ApiView` asks for a signed-in actor. An operation that is open to everybody says so
+A view states nothing to be private: `ApiView` asks for a signed-in actor. An operation that is open to all callers says so
 with `permission_classes = [Public]`, and the authorisation matrix compares those with an exact list.
 """
 
@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput, NotAuthenticated
+from kernel.words import Text
 from webapi.actors import actor_of
 from webapi.features import check_feature, named_tenant
 from webapi.permissions import Public, SignedIn
@@ -33,7 +34,7 @@ class ApiView(APIView):
     """One resource of the API. Handlers read `self.actor` and return a `Response`; failures are raised."""
 
     schema = BerthSchema()
-    public_methods: frozenset[str] = frozenset()  # Of a view that is open to everybody in some of its methods only.
+    public_methods: frozenset[str] = frozenset()  # Of a view that is open to all callers in some of its methods only.
     is_by_session = False  # Whether the view is for sessions of browsers alone.
     feature = ""  # The feature that the view is a part of (`webapi/features.py`); none: it is always there.
 
@@ -74,7 +75,7 @@ def query_flag(request: Request, name: str) -> bool:
     """Whether a yes/no query parameter is set: `?dry_run=true`, `?dry_run=1` or a bare `?dry_run`."""
     text = request.query_params.get(name, "false").lower()
     if text not in {"", "0", "1", "true", "false", "yes", "no"}:
-        message = f"{name} must be true or false."
+        message = Text(f"{name} must be true or false.", f"{name} 须为 true 或 false。")
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
     return text in {"", "1", "true", "yes"}
 
@@ -103,5 +104,12 @@ def _refuse_unknown(request: Request, names: frozenset[str] | None) -> None:
     unknown = sorted(set(request.query_params) - names) if names is not None else ()
     if unknown:
         known = ", ".join(sorted(names or ())) or "none"
-        fields = [FieldError(f"/{name}", "unknown_parameter", f"There is no query parameter {name[:80]!r}.") for name in unknown]
-        raise InvalidInput(fields[0].message, fields=fields, hint=f"Known are: {known}.")
+        fields = [
+            FieldError(
+                f"/{name}",
+                "unknown_parameter",
+                Text(f"There is no query parameter {name[:80]!r}.", f"没有查询参数 {name[:80]!r}。"),
+            )
+            for name in unknown
+        ]
+        raise InvalidInput(fields[0].message, fields=fields, hint=Text(f"Known are: {known}.", f"可用：{known}。"))

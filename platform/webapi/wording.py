@@ -1,24 +1,12 @@
-"""Titles of failures in the reader's language. Details and hints name objects and numbers, and stay English.
-
-A class may carry `title_zh`; the others are looked up in `webapi.reference`, where a test keeps the table complete.
-"""
+"""Which language a reader of the API reads."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
-from kernel.errors import BerthError
-from webapi.reference import REFERENCE
+from kernel.words import LANGUAGES, Language
 
-HEADER_LENGTH_MAX = 200  # Longer than any browser sends; the header is read before anybody is known.
-
-
-class Language(StrEnum):
-    """Languages that Berth speaks."""
-
-    ENGLISH = "en"
-    CHINESE = "zh"
+HEADER_LENGTH_MAX = 200  # Longer than any browser sends; the header is read before the caller is known.
 
 
 def language_of(header: str) -> Language:
@@ -31,19 +19,11 @@ def language_of(header: str) -> Language:
         except ValueError:
             continue
         primary = name.strip().lower().partition("-")[0]
-        if primary in {language.value for language in Language} and quality > best_quality:
+        if primary in LANGUAGES and quality > best_quality:
             best, best_quality = Language(primary), quality
     return best
 
 
 def reader_language(request: Any) -> str:
-    """The language that whoever sent a request reads."""
+    """The language that the sender of a request reads."""
     return language_of(request.headers.get("Accept-Language", "")).value
-
-
-def title_of(failure: BerthError, language: Language) -> str:
-    """A failure's title; its English one where nobody translated it."""
-    if language is Language.CHINESE:
-        entry = REFERENCE.get(failure.code)
-        return str(getattr(failure, "title_zh", "") or (entry.title_zh if entry else "") or failure.title)
-    return failure.title

@@ -9,15 +9,18 @@ from typing import Any
 from rest_framework import serializers
 
 from kernel.actor import Actor
+from kernel.clock import utc_text
 from kernel.limits import UPLOAD_CHUNK_BYTES
+from kernel.words import Text
 from storage.bounds import UPLOAD_KEPT
 from storage.models import PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, VolumeGrant
 from storage.selectors import grants_of
 from storage.services.files import FileFacts
-from tenants.access import role_allows
-from tenants.api.serializers import TenantRef, UserRef
+from tenants.identity.access import role_allows
+from tenants.identity.api.serializers import TenantRef, UserRef
 from tenants.selectors import TenantFacts, tenant_facts, user_names
-from webapi.fields import QuantityField, UtcTimeField, utc_text
+from webapi.fields import QuantityField, UtcTimeField
+from webapi.refusals import detail, refusal
 from webapi.serializers import StrictSerializer
 
 TENANT_LENGTH = 255
@@ -25,17 +28,17 @@ DESCRIPTION_LENGTH = 500
 
 
 class VolumeIn(StrictSerializer):
-    """A new volume. `tenant` may be left out by whoever belongs to one only."""
+    """A new volume. `tenant` is optional for members of a single tenant."""
 
     tenant = serializers.CharField(max_length=TENANT_LENGTH, allow_null=True, default=None)
     name = serializers.CharField(max_length=VOLUME_NAME_LENGTH, help_text="Small letters, digits and inner `.`, `_`, `-`.")
     description = serializers.CharField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
-    size_quota_bytes = QuantityField(allow_null=True, default=None, help_text="Null: as much as the disk holds.")
+    size_quota_bytes = QuantityField(allow_null=True, default=None, help_text="Null: the size of the disk.")
     read_only = serializers.BooleanField(default=False)  # type: ignore[assignment]  # The metaclass takes it out.
 
 
 class VolumeChange(StrictSerializer):
-    """What can be changed of a volume."""
+    """Fields of a volume that may change."""
 
     name = serializers.CharField(max_length=VOLUME_NAME_LENGTH, required=False)
     description = serializers.CharField(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
@@ -46,12 +49,12 @@ class VolumeChange(StrictSerializer):
 class GrantIn(StrictSerializer):
     """Another tenant that may mount the volume."""
 
-    tenant = serializers.CharField(max_length=TENANT_LENGTH, help_text="Its slug; its name where you see it.")
+    tenant = serializers.CharField(max_length=TENANT_LENGTH, help_text="Slug of the tenant; its name where you can see it.")
     read_only = serializers.BooleanField(default=True)  # type: ignore[assignment]  # The metaclass takes it out.
 
 
 class UploadTargetIn(StrictSerializer):
-    """Where an upload goes: a path of a volume, or the tenant's code snapshots."""
+    """Target of an upload: a path of a volume, or the tenant's code snapshots."""
 
     volume = serializers.CharField(max_length=TENANT_LENGTH, required=False, help_text="Id, name, or `owner-tenant/name`.")
     path = serializers.CharField(max_length=PATH_LENGTH, required=False, trim_whitespace=False)
@@ -60,13 +63,14 @@ class UploadTargetIn(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         is_code = attrs.get("code") is True
         if is_code and ("volume" in attrs or "path" in attrs):
-            raise serializers.ValidationError("Code goes to no volume: send `code` alone.", code="ambiguous")
+            raise refusal(
+                Text("Code goes to no volume: send `code` alone.", "代码不存入存储卷：请只发送 `code`。"), code="ambiguous"
+            )
         if not is_code:
             missing = [name for name in ("volume", "path") if not attrs.get(name)]
             if missing:
-                raise serializers.ValidationError(
-                    {name: [serializers.ErrorDetail("Needed, unless `code` is true.", code="required")] for name in missing}
-                )
+                needed = Text("Needed, unless `code` is true.", "除非 `code` 为 true，否则必须给出。")
+                raise serializers.ValidationError({name: [detail(needed, code="required")] for name in missing})
         return attrs
 
 
@@ -76,7 +80,7 @@ class UploadIn(StrictSerializer):
     tenant = serializers.CharField(max_length=TENANT_LENGTH, allow_null=True, default=None)
     target = UploadTargetIn()
     size_bytes = QuantityField()
-    sha256 = serializers.CharField(max_length=64, help_text="Of the whole file, hexadecimal in small letters.")
+    sha256 = serializers.CharField(max_length=64, help_text="SHA-256 of the whole file, hexadecimal in lower case.")
 
 
 class GrantOut(serializers.Serializer[Any]):
@@ -89,7 +93,7 @@ class GrantOut(serializers.Serializer[Any]):
 
 
 class VolumeOut(serializers.Serializer[Any]):
-    """A volume. `mount_as` is what a job of one's own tenant writes to mount it; `grants` are shown to its owners."""
+    """A volume. `mount_as` is the name by which a job of your tenant mounts it; `grants` are shown to its owners."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -99,8 +103,8 @@ class VolumeOut(serializers.Serializer[Any]):
     size_quota_bytes = serializers.IntegerField(allow_null=True)
     used_bytes = serializers.IntegerField(allow_null=True, help_text="As last measured, at `used_read_at`.")
     used_read_at = UtcTimeField(allow_null=True)
-    read_only = serializers.BooleanField(help_text="Whether you may only read it.")  # type: ignore[assignment]  # The metaclass takes it out.
-    is_granted = serializers.BooleanField(help_text="It belongs to another tenant that lets yours mount it.")
+    read_only = serializers.BooleanField(help_text="You may only read it.")  # type: ignore[assignment]  # The metaclass takes it out.
+    is_granted = serializers.BooleanField(help_text="The volume belongs to another tenant that lets yours mount it.")
     mount_as = serializers.CharField()
     grants = GrantOut(many=True)
     created_by = UserRef(allow_null=True)
@@ -109,7 +113,7 @@ class VolumeOut(serializers.Serializer[Any]):
 
 
 class FileOut(serializers.Serializer[Any]):
-    """One name in a volume. Links are shown and never followed."""
+    """An entry of a volume. Links are shown and never followed."""
 
     path = serializers.CharField()
     kind = serializers.ChoiceField(["file", "directory", "link", "other"])
@@ -119,7 +123,7 @@ class FileOut(serializers.Serializer[Any]):
 
 
 class FileListOut(serializers.Serializer[Any]):
-    """One folder. `truncated`: it holds more names than are given at once."""
+    """A folder. `truncated`: it holds more names than the answer."""
 
     items = FileOut(many=True)
     next = serializers.CharField(allow_null=True)
@@ -127,7 +131,7 @@ class FileListOut(serializers.Serializer[Any]):
 
 
 class UploadOut(serializers.Serializer[Any]):
-    """How far an upload is. `id` null: the tenant has these bytes as code already, nothing is to be sent."""
+    """Progress of an upload. `id` null: the tenant already has this code; no upload is needed."""
 
     id = serializers.UUIDField(allow_null=True)
     tenant_id = serializers.UUIDField()

@@ -16,11 +16,12 @@ from rest_framework.response import Response
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput, NotFound
+from kernel.words import Text
 from storage.api import serializers as shapes
 from storage.models import Upload, Volume
 from storage.selectors import acting_tenant
 from storage.services import uploads
-from tenants.access import demand
+from tenants.identity.access import demand
 from tenants.selectors import find_tenant, tenant_facts
 from webapi import access
 from webapi.idempotency import idempotent
@@ -33,7 +34,7 @@ OFFSET = OpenApiParameter(
     int,
     OpenApiParameter.HEADER,
     required=True,
-    description="Where the piece begins.",
+    description="Offset of the piece.",
 )
 _DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 EXAMPLES = [
@@ -54,7 +55,7 @@ class UploadsView(ApiView):
     @extend_schema(request=shapes.UploadIn, responses={200: shapes.UploadOut, 201: shapes.UploadOut}, examples=EXAMPLES)
     @idempotent
     def post(self, request: Request) -> Response:
-        """Announce a file. Code that the tenant has already is answered with 200 and `complete`."""
+        """Start an upload. Code that the tenant already has is answered with 200 and `complete`."""
         body = shapes.UploadIn.validated(request.data)
         tenant_id, volume = _target(self.actor, body)
         new = uploads.NewUpload(
@@ -75,12 +76,12 @@ class UploadView(ApiView):
 
     @extend_schema(responses=shapes.UploadOut)
     def get(self, request: Request, upload_id: uuid.UUID) -> Response:
-        """How far an upload is; the header `Upload-Offset` says the same."""
+        """Get the progress of an upload; the header `Upload-Offset` has the same value."""
         return _answer(access.fetch(self.actor, Upload, upload_id, "upload.read"))
 
     @extend_schema(request={UploadChunk.media_type: OpenApiTypes.BINARY}, parameters=[OFFSET], responses=shapes.UploadOut)
     def patch(self, request: Request, upload_id: uuid.UUID) -> Response:
-        """Add a piece at the upload's offset. The last piece checks the digest and puts the file into its place."""
+        """Append a piece at the offset of the upload. The last piece verifies the digest and stores the file."""
         upload = access.fetch(self.actor, Upload, upload_id, "upload.write")
         offset = _offset(request)
         data = request.data if isinstance(request.data, bytes) else b""
@@ -91,7 +92,7 @@ class UploadView(ApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, upload_id: uuid.UUID) -> Response:
-        """Give an upload up."""
+        """Cancel an upload."""
         upload = access.fetch(self.actor, Upload, upload_id, "upload.delete")
         uploads.delete_upload(actor=self.actor, upload=upload, now=database_now())
         return Response(status=204)
@@ -114,8 +115,10 @@ def _answer(upload: Upload, status: int = 200) -> Response:
 def _offset(request: Request) -> int:
     text = request.headers.get("Upload-Offset", "")
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        message = "The header Upload-Offset must say where the piece begins."
-        raise InvalidInput(message, fields=[FieldError("/Upload-Offset", "invalid", message, "For example: 0")])
+        message = Text(
+            "The header Upload-Offset must say where the piece begins.", "请求头 Upload-Offset 须说明此分块从何处开始。"
+        )
+        raise InvalidInput(message, fields=[FieldError("/Upload-Offset", "invalid", message, Text("For example: 0", "例如：0"))])
     return int(text)
 
 
@@ -135,7 +138,10 @@ def _target(actor: Actor, body: dict[str, object]) -> tuple[uuid.UUID, Volume | 
     access.require(actor, volume, "volume.write")
     acting = acting_tenant(actor, volume, "volume.write")
     if acting is None:
-        raise Forbidden("Files are written under the rights of a tenant.", hint="Use a token of a member of the tenant.")
+        raise Forbidden(
+            Text("Files are written under the rights of a tenant.", "写入文件须使用某个租户的权限。"),
+            hint=Text("Use a token of a member of the tenant.", "请使用该租户成员的令牌。"),
+        )
     demand(actor, acting, "upload.create")
     return acting, volume
 
@@ -155,7 +161,7 @@ def _volume(actor: Actor, text: str, tenant: str | None) -> Volume:
             tenant_id = find_tenant(actor, tenant).id
             found = [row for row in found if row.tenant_id == tenant_id]
     if len(found) != 1:
-        message = f"There is no volume {text[:80]!r} that you may use."
-        hint = "List your volumes, and use the id."
+        message = Text(f"There is no volume {text[:80]!r} that you may use.", f"没有您可用的存储卷 {text[:80]!r}。")
+        hint = Text("List your volumes, and use the id.", "请列出您的存储卷，并使用 ID。")
         raise NotFound(message, fields=[FieldError("/target/volume", "not_found", message, hint)], hint=hint)
     return found[0]

@@ -15,12 +15,13 @@ from kernel.actor import Actor, system_actor
 from kernel.clock import database_now
 from kernel.errors import FieldError, Forbidden, InvalidInput, NotFound
 from kernel.limits import NAME_LENGTH
+from kernel.words import Text
 from storage.api import serializers as shapes
 from storage.downloads import descriptor_response
 from storage.models import PATH_LENGTH, Volume, VolumeGrant
 from storage.selectors import acting_tenant
 from storage.services import files, volumes
-from tenants.access import demand
+from tenants.identity.access import demand
 from tenants.selectors import TenantFacts, find_tenant, tenant_facts
 from webapi import access
 from webapi.etags import expected_version, with_etag
@@ -29,9 +30,11 @@ from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, known_query
 
-TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own volumes and those granted to it.")
-NAME = OpenApiParameter("name", str, description="Exactly this name.")
-PART = OpenApiParameter("q", str, description="Part of the name, in whatever case.")
+TENANT = OpenApiParameter(
+    "tenant", str, description="Slug, id or name of a tenant: its own volumes and the volumes granted to it."
+)
+NAME = OpenApiParameter("name", str, description="Exact name.")
+PART = OpenApiParameter("q", str, description="Part of the name, case-insensitive.")
 PATH = OpenApiParameter("path", str, description="Relative to the volume's root, with `/` between names.")
 RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="Such as `bytes=1048576-`.")
 VOLUME_EXAMPLE = OpenApiExample(
@@ -47,7 +50,7 @@ class VolumesView(ApiView):
 
     @extend_schema(parameters=[TENANT, NAME, PART], responses=page_of(shapes.VolumeOut))
     def get(self, request: Request) -> Response:
-        """Volumes that you may use, newest first."""
+        """List volumes that you may use, newest first."""
         known_query(request, ("tenant", "name", "q"))
         rows = access.visible(self.actor, Volume)
         name = request.query_params.get("name")
@@ -65,12 +68,12 @@ class VolumesView(ApiView):
     @extend_schema(request=shapes.VolumeIn, responses={201: shapes.VolumeOut}, examples=[VOLUME_EXAMPLE])
     @idempotent
     def post(self, request: Request) -> Response:
-        """Make an empty volume."""
+        """Create an empty volume."""
         body = shapes.VolumeIn.validated(request.data)
         tenant = find_tenant(self.actor, body.pop("tenant"))
         demand(self.actor, tenant.id, "volume.create")
         volume = volumes.create_volume(actor=self.actor, tenant_id=tenant.id, new=volumes.NewVolume(**body), now=database_now())
-        response = Response(_one(volume, self.actor), status=201, headers={"Location": f"/api/v1/volumes/{volume.id}"})
+        response = Response(_volume_body(volume, self.actor), status=201, headers={"Location": f"/api/v1/volumes/{volume.id}"})
         return with_etag(response, volume.version)
 
 
@@ -79,9 +82,9 @@ class VolumeView(ApiView):
 
     @extend_schema(responses=shapes.VolumeOut)
     def get(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """One volume with its grants."""
+        """Get a volume with its grants."""
         volume = access.fetch(self.actor, Volume, volume_id, "volume.read")
-        return with_etag(Response(_one(volume, self.actor)), volume.version)
+        return with_etag(Response(_volume_body(volume, self.actor)), volume.version)
 
     @extend_schema(request=shapes.VolumeChange, parameters=[IF_MATCH], responses=shapes.VolumeOut)
     def patch(self, request: Request, volume_id: uuid.UUID) -> Response:
@@ -95,11 +98,11 @@ class VolumeView(ApiView):
             expected_version=expected_version(request),
             now=database_now(),
         )
-        return with_etag(Response(_one(changed, self.actor)), changed.version)
+        return with_etag(Response(_volume_body(changed, self.actor)), changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """Take a volume out of use. Its files go a day later, when no job has it mounted any more."""
+        """Delete a volume. Its files are deleted a day later, when no job mounts it."""
         volume = access.fetch(self.actor, Volume, volume_id, "volume.delete")
         volumes.delete_volume(actor=self.actor, volume=volume, now=database_now())
         return Response(status=204)
@@ -111,7 +114,7 @@ class GrantsView(ApiView):
     @extend_schema(request=shapes.GrantIn, responses={201: shapes.GrantOut}, examples=[GRANT_EXAMPLE])
     @idempotent
     def post(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """Let another tenant mount a volume. Granting again changes whether it may write."""
+        """Let another tenant mount a volume. Another grant changes whether it may write."""
         volume = access.fetch(self.actor, Volume, volume_id, "volume.grant")
         body = shapes.GrantIn.validated(request.data)
         tenant = _tenant_to_grant(self.actor, body["tenant"])
@@ -126,11 +129,14 @@ class GrantView(ApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, volume_id: uuid.UUID, grant_id: uuid.UUID) -> Response:
-        """Stop another tenant from mounting a volume. Its running jobs keep it until they end."""
+        """Revoke the grant of a tenant. Its running jobs keep the volume until they end."""
         volume = access.fetch(self.actor, Volume, volume_id, "volume.grant")
         grant = VolumeGrant.objects.filter(volume=volume, id=grant_id).first()
         if grant is None:
-            raise NotFound(f"Volume {volume.name} has no such grant.", hint="Read the volume to see its grants.")
+            raise NotFound(
+                Text(f"Volume {volume.name} has no such grant.", f"存储卷 {volume.name} 没有这项授权。"),
+                hint=Text("Read the volume to see its grants.", "请读取该存储卷以查看其授权。"),
+            )
         volumes.withdraw_grant(actor=self.actor, volume=volume, grant=grant, now=database_now())
         return Response(status=204)
 
@@ -140,7 +146,7 @@ class FilesView(ApiView):
 
     @extend_schema(parameters=[PATH], responses=shapes.FileListOut)
     def get(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """The names in one folder of a volume; without `path`, in its root."""
+        """List a folder of a volume; without `path`, its root."""
         known_query(request, ("path",))
         volume, tenant_id = _for_files(self.actor, volume_id, "volume.files")
         found, truncated = files.list_files(volume, tenant_id, request.query_params.get("path", ""))
@@ -167,14 +173,14 @@ class ContentView(ApiView):
 
     @extend_schema(parameters=[PATH], responses={204: None})
     def delete(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """Delete a file, or a folder with all that is in it."""
+        """Delete a file, or a folder with its contents."""
         known_query(request, ("path",))
         volume, tenant_id = _for_files(self.actor, volume_id, "volume.write")
         files.delete_file(actor=self.actor, volume=volume, tenant_id=tenant_id, path=_path(request), now=database_now())
         return Response(status=204)
 
 
-def _one(volume: Volume, actor: Actor) -> dict[str, Any]:
+def _volume_body(volume: Volume, actor: Actor) -> dict[str, Any]:
     return shapes.show_volumes([volume], actor=actor)[0]
 
 
@@ -183,20 +189,25 @@ def _for_files(actor: Actor, volume_id: uuid.UUID, verb: str) -> tuple[Volume, u
     volume = access.fetch(actor, Volume, volume_id, verb)
     tenant_id = acting_tenant(actor, volume, verb)
     if tenant_id is None:
-        raise Forbidden("Files are touched under the rights of a tenant.", hint="Use a token of a member of the tenant.")
+        raise Forbidden(
+            Text("Files are touched under the rights of a tenant.", "访问文件须使用某个租户的权限。"),
+            hint=Text("Use a token of a member of the tenant.", "请使用该租户成员的令牌。"),
+        )
     return volume, tenant_id
 
 
 def _path(request: Request) -> str:
     path: str = request.query_params.get("path", "")
     if not path or len(path) > PATH_LENGTH:
-        message = f"path must name a file, with at most {PATH_LENGTH:,} characters."
+        message = Text(
+            f"path must name a file, with at most {PATH_LENGTH:,} characters.", f"path 须为文件名，最多 {PATH_LENGTH:,} 个字符。"
+        )
         raise InvalidInput(message, fields=[FieldError("/path", "required", message)])
     return path
 
 
 def _tenant_to_grant(actor: Actor, text: str) -> TenantFacts:
-    """A tenant that the actor sees, or any tenant by its slug: slugs are random, and whoever got one was told it."""
+    """A tenant that the actor sees, or any tenant by its slug: slugs are random, and a caller who has one was told it."""
     try:
         return find_tenant(actor, text)
     except NotFound:

@@ -22,6 +22,7 @@ from activity import hints
 from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
+from kernel.words import Text
 from reconciling import bulk
 from reconciling.troubles import Trouble
 from storage import bounds, space
@@ -41,7 +42,7 @@ _writers = ThreadPoolExecutor(bounds.LOG_WRITERS, thread_name_prefix="log-store"
 class LogStoreFull(StorageFull):
     """The disk of the log store is full or takes no changes. Output waits in the engine, and nothing of it is lost."""
 
-    title = "No room for logs"
+    title = Text("No room for logs", "没有空间存放日志")
 
 
 MARKER_BEGIN = b"\n[berth: "
@@ -186,8 +187,14 @@ def _write(store: LogStore, plans: Sequence[_Plan]) -> None:
             raise
         seconds = _without_room.met(error=str(error.strerror), folder="logs")
         raise LogStoreFull(
-            f"The log store cannot be written to: {error.strerror}. Output waits where it was printed.",
-            hint="An operator has to free space on the disk of the data directory; what waits is stored then.",
+            Text(
+                f"The log store cannot be written to: {error.strerror}. Output waits where it was printed.",
+                f"无法写入日志存储：{error.strerror}。输出暂留在产生之处。",
+            ),
+            hint=Text(
+                "An operator has to free space on the disk of the data directory; what waits is stored then.",
+                "需由运维人员在数据目录所在磁盘上腾出空间，之后会存入暂留的输出。",
+            ),
             retry_after_seconds=round(seconds),
         ) from error
     _without_room.over()
@@ -335,7 +342,7 @@ def _record(plans: Sequence[_Plan], *, now: datetime) -> Appended:
 
 
 def _lock(attempt_ids: set[uuid.UUID]) -> dict[uuid.UUID, AttemptLog]:
-    """Lock the logs' rows in id order; whoever holds them orders all streams of the attempt."""
+    """Lock the logs' rows in id order; their holder orders all streams of the attempt."""
     rows = AttemptLog.objects.select_for_update().filter(attempt_id__in=attempt_ids, removed_at__isnull=True)
     return {row.attempt_id: row for row in rows.order_by("attempt_id")}
 

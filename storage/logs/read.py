@@ -15,11 +15,13 @@ from datetime import datetime
 from django.db.models import F, QuerySet
 
 from clusters.engines.interface import Stream, TaskName
-from kernel.limits import LOG_READ_BYTES, PAGE_SIZE_MAX
+from kernel.limits import LOG_READ_BYTES
+from kernel.words import Text
 from storage.bounds import LOG_TAIL_LINES_MAX
 from storage.logs.store import AttemptKey, LogStore, StreamKey, default_store
 from storage.logs.text import decode, incomplete_tail
 from storage.models import AttemptLog, LogChunkIndex, LogStreamState
+from webapi.bounds import PAGE_SIZE_MAX
 from webapi.errors import InvalidCursor
 
 REMOVED_MARKER = "these bytes are no longer stored"
@@ -229,6 +231,9 @@ def _parse(cursor: str) -> tuple[int, int]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise InvalidCursor(
-            "The cursor was not made by this log.", hint="Start without `cursor`, then pass on `cursor` unchanged."
+            Text("The cursor was not made by this log.", "该游标不属于此日志。"),
+            hint=Text(
+                "Start without `cursor`, then pass on `cursor` unchanged.", "请先不带 `cursor` 开始，之后原样传递 `cursor`。"
+            ),
         )
     return int(match[1]), int(match[2])

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from clusters.hostfiles import Entry
 from kernel.errors import Conflict
+from kernel.words import Text
 from storage import bounds, checkpoint_files
 from storage.models import Checkpoint
 from storage.paths import clean_path
@@ -53,8 +54,11 @@ def archive(kept: Checkpoint, path: str) -> Iterator[bytes]:
     )
     if listing.truncated:
         raise Conflict(
-            f"The folder holds more than {bounds.CHECKPOINT_ARCHIVE_FILES_MAX:,} files.",
-            hint="Fetch it file by file: `berth cp JOB:checkpoint/ DIR`.",
+            Text(
+                f"The folder holds more than {bounds.CHECKPOINT_ARCHIVE_FILES_MAX:,} files.",
+                f"该目录中的文件超过 {bounds.CHECKPOINT_ARCHIVE_FILES_MAX:,} 个。",
+            ),
+            hint=Text("Fetch it file by file: `berth cp JOB:checkpoint/ DIR`.", "请逐个下载：`berth cp JOB:checkpoint/ DIR`。"),
         )
     return pack([_member(kept, folder, entry) for entry in listing.entries if entry.kind in ("file", "directory")])
 

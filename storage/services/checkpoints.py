@@ -1,6 +1,6 @@
 """The directories that jobs keep over their attempts: opened, looked through between two attempts, measured, removed.
 
-The rows say when somebody looks next; `jobs/reconcile/checkpoints.py` does the looking, because only jobs know whether an
+The rows say when each is looked at next; `jobs/reconcile/checkpoints.py` does the looking, because only jobs know whether an
 attempt lives. Nothing is removed from a directory unless the engine has confirmed that its attempt is gone.
 """
 

@@ -14,6 +14,7 @@ from clusters.engines.interface import CodeRef
 from kernel.config import current
 from kernel.errors import FieldError, InvalidInput
 from kernel.ids import new_id
+from kernel.words import Text
 from reconciling import bulk
 from storage.archives import BadArchive, check_archive
 from storage.models import Artifact, CodeSnapshot, GitCommit, Upload
@@ -27,8 +28,11 @@ def resolve_code(*, tenant_id: uuid.UUID, digest: str, path: str = "/code/sha256
     """The snapshot with this digest as an engine takes it. InvalidInput if the tenant has none."""
     snapshot = CodeSnapshot.objects.filter(tenant_id=tenant_id, digest=digest).first()
     if snapshot is None:
-        message = f"The tenant has no code with the digest {digest[:64]!r}."
-        hint = "Upload the archive first (`POST /api/v1/uploads` with `code`); `berth submit` does it by itself."
+        message = Text(f"The tenant has no code with the digest {digest[:64]!r}.", f"租户没有摘要为 {digest[:64]!r} 的代码。")
+        hint = Text(
+            "Upload the archive first (`POST /api/v1/uploads` with `code`); `berth submit` does it by itself.",
+            "请先上传归档（`POST /api/v1/uploads`，带 `code`）；`berth submit` 会自动完成。",
+        )
         raise InvalidInput(message, fields=[FieldError(path, "not_found", message, hint)], hint=hint)
     return CodeRef(digest=snapshot.digest, location=snapshot.location)
 
@@ -65,13 +69,18 @@ def keep_fetched(
     """
     files = {row.path: row for row in Artifact.objects.filter(attempt_id=attempt_id, path__in=[archive, commit])}
     if len(files) < 2:
-        raise BadArchive("The fetch left no archive.", hint="Read its log.")
+        raise BadArchive(
+            Text("The fetch left no archive.", "获取代码后没有得到归档文件。"), hint=Text("Read its log.", "请查看其日志。")
+        )
     packed, name = (
         files[archive],
         Path(files[commit].location).read_bytes()[:COMMIT_LENGTH_MAX].decode("ascii", "replace").strip(),
     )
     if not _COMMIT.fullmatch(name):
-        raise BadArchive("The fetch did not say which commit it fetched.", hint="Read its log.")
+        raise BadArchive(
+            Text("The fetch did not say which commit it fetched.", "获取代码时没有说明是哪个提交。"),
+            hint=Text("Read its log.", "请查看其日志。"),
+        )
     _keep(
         Path(packed.location), tenant_id=tenant_id, digest=packed.sha256, size_bytes=packed.size_bytes, user_id=user_id,
         snapshot_id=packed.id, now=now,

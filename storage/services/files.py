@@ -13,6 +13,7 @@ from django.db import transaction
 from activity.services import record_audit
 from kernel.actor import Actor
 from kernel.errors import NotFound, QuotaExceeded
+from kernel.words import Text
 from storage import bounds, hostaccess
 from storage.models import Volume, VolumeGrant
 from storage.paths import clean_path
@@ -34,7 +35,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A regular file opened for reading; whoever gets it closes `descriptor`."""
+    """A regular file opened for reading; the caller closes `descriptor`."""
 
     descriptor: int
     size_bytes: int
@@ -71,7 +72,9 @@ def delete_file(*, actor: Actor, volume: Volume, tenant_id: uuid.UUID, path: str
     check_writable(volume, tenant_id)
     inside = clean_path(path, required=True)
     if not hostaccess.exists(volume, tenant_id, inside):
-        raise NotFound(f"There is no {inside[:200]!r} in volume {volume.name}.")
+        raise NotFound(
+            Text(f"There is no {inside[:200]!r} in volume {volume.name}.", f"存储卷 {volume.name} 中没有 {inside[:200]!r}。")
+        )
     hostaccess.remove(volume, tenant_id, inside)
     with transaction.atomic():
         Volume.objects.filter(id=volume.id).update(used_read_at=None)
@@ -101,7 +104,10 @@ def check_writable(volume: Volume, tenant_id: uuid.UUID) -> None:
         grant = VolumeGrant.objects.filter(volume=volume, tenant_id=tenant_id).first()
         read_only = read_only or grant is None or grant.read_only
     if read_only:
-        raise VolumeReadOnly(f"Volume {volume.name} may only be read.", hint="Ask its owner to make it writable.")
+        raise VolumeReadOnly(
+            Text(f"Volume {volume.name} may only be read.", f"存储卷 {volume.name} 只能读取。"),
+            hint=Text("Ask its owner to make it writable.", "请联系其所有者改为可写。"),
+        )
 
 
 def check_quota(volume: Volume, tenant_id: uuid.UUID, size_bytes: int, *, now: datetime) -> None:
@@ -111,8 +117,11 @@ def check_quota(volume: Volume, tenant_id: uuid.UUID, size_bytes: int, *, now: d
     used = used_bytes(volume, tenant_id, now=now)
     if used + size_bytes > volume.size_quota_bytes:
         raise QuotaExceeded(
-            f"Volume {volume.name} holds {used:,} of {volume.size_quota_bytes:,} bytes; {size_bytes:,} more do not fit.",
-            hint="Delete files in it, or ask its owner to raise the quota.",
+            Text(
+                f"Volume {volume.name} holds {used:,} of {volume.size_quota_bytes:,} bytes; {size_bytes:,} more do not fit.",
+                f"存储卷 {volume.name} 已用 {used:,} / {volume.size_quota_bytes:,} 字节；放不下另外 {size_bytes:,} 字节。",
+            ),
+            hint=Text("Delete files in it, or ask its owner to raise the quota.", "请删除其中的文件，或请所有者提高配额。"),
         )
 
 

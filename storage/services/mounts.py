@@ -10,12 +10,13 @@ from django.db.models import Q
 
 from clusters.engines.interface import MountRef
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 from storage import bounds
 from storage.models import Volume, VolumeGrant
 from tenants.selectors import tenant_facts
 
 _MEANT_AT_ONCE = 250
-_HINT = "`berth volumes` lists what this tenant may mount."
+_HINT = Text("`berth volumes` lists what this tenant may mount.", "`berth volumes` 列出此租户可挂载的存储卷。")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,13 @@ def check_mounts(
     if not mounts:
         return (), ()
     if len(mounts) > bounds.MOUNTS_MAX:
-        return (), (FieldError(path, "too_many", f"A job has at most {bounds.MOUNTS_MAX} mounts."),)
+        return (), (
+            FieldError(
+                path,
+                "too_many",
+                Text(f"A job has at most {bounds.MOUNTS_MAX} mounts.", f"每个作业最多 {bounds.MOUNTS_MAX} 个挂载。"),
+            ),
+        )
     usable = _usable_volumes(tenant_id, mounts)
     refs: list[MountRef] = []
     errors: list[FieldError] = []
@@ -57,13 +64,29 @@ def check_mounts(
         found = usable.get(mount.volume)
         place = f"{path}/{number}"
         if found is None:
-            message = f"There is no volume {mount.volume[:80]!r} that this tenant may mount."
+            message = Text(
+                f"There is no volume {mount.volume[:80]!r} that this tenant may mount.",
+                f"没有此租户可挂载的存储卷 {mount.volume[:80]!r}。",
+            )
             errors.append(FieldError(f"{place}/volume", "not_found", message, _HINT))
         elif found.read_only and not mount.read_only:
-            message = f"Volume {mount.volume} may only be read here."
-            errors.append(FieldError(f"{place}/read_only", "volume_read_only", message, "Write `read_only: true`."))
+            message = Text(f"Volume {mount.volume} may only be read here.", f"存储卷 {mount.volume} 在此只读。")
+            errors.append(
+                FieldError(
+                    f"{place}/read_only",
+                    "volume_read_only",
+                    message,
+                    Text("Write `read_only: true`.", "请填写 `read_only: true`。"),
+                )
+            )
         elif mount.path in targets:
-            errors.append(FieldError(f"{place}/path", "taken", f"Two mounts have the path {mount.path[:200]}."))
+            errors.append(
+                FieldError(
+                    f"{place}/path",
+                    "taken",
+                    Text(f"Two mounts have the path {mount.path[:200]}.", f"有两个挂载使用路径 {mount.path[:200]}。"),
+                )
+            )
         else:
             refs.append(_ref(found.volume, mount))
         targets.add(mount.path)
@@ -113,10 +136,10 @@ def volumes_meant(wanted: Collection[tuple[uuid.UUID, str]]) -> dict[tuple[uuid.
     for start in range(0, len(asked), _MEANT_AT_ONCE):
         part = asked[start : start + _MEANT_AT_ONCE]
         names = {text.rpartition("/")[2] for _, text in part}
-        ids = {one for one in map(_as_id, names) if one is not None}
+        ids = {volume_id for volume_id in map(_as_id, names) if volume_id is not None}
         rows = Volume.objects.filter(is_deleted=False).filter(Q(name__in=names) | Q(id__in=ids))
         volumes = list(rows.values_list("id", "name", "tenant_id"))
-        slugs = {tenant_id: facts.slug for tenant_id, facts in tenant_facts({one[2] for one in volumes}).items()}
+        slugs = {tenant_id: facts.slug for tenant_id, facts in tenant_facts({volume[2] for volume in volumes}).items()}
         meant: dict[object, uuid.UUID] = {}
         for volume_id, name, owner in volumes:
             meant[str(volume_id)] = meant[f"{slugs[owner]}/{name}"] = meant[owner, name] = volume_id

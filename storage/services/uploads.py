@@ -1,4 +1,4 @@
-"""Files on their way in: in pieces, resumable at every byte, checked against their digest before anybody sees them.
+"""Files on their way in: in pieces, resumable at every byte, checked against their digest before any user sees them.
 
 The row's `offset_bytes` moves after the bytes are on disk, so a client that asks where it stands is never told too much. A
 piece that is sent again at the same offset writes the same bytes to the same place. One lock per file keeps two senders of
@@ -29,6 +29,7 @@ from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput, NotFound, QuotaExceeded, TooLarge
 from kernel.limits import CODE_SNAPSHOT_BYTES, UPLOAD_CHUNK_BYTES
+from kernel.words import Text
 from storage import bounds, space
 from storage.archives import BadArchive
 from storage.models import CodeSnapshot, Upload, UploadTarget, Volume
@@ -43,7 +44,7 @@ class OffsetMismatch(Conflict):
     """The piece does not begin where the upload stands; `Upload-Offset` of the answer says where that is."""
 
     code = "offset_mismatch"
-    title = "The upload stands at another offset"
+    title = Text("The upload stands at another offset", "上传偏移不一致")
     retryable = True
 
 
@@ -51,15 +52,15 @@ class UploadBusy(Conflict):
     """Another request is writing to the same upload at this moment."""
 
     code = "upload_busy"
-    title = "The upload is being written"
+    title = Text("The upload is being written", "上传正忙")
     retryable = True
 
 
 class DigestMismatch(InvalidInput):
-    """What arrived is not what was announced. The upload starts over at offset 0."""
+    """The received bytes have another digest than announced. The upload starts over at offset 0."""
 
     code = "digest_mismatch"
-    title = "The uploaded bytes have another digest"
+    title = Text("The uploaded bytes have another digest", "内容校验不一致")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,11 @@ def start_upload(*, actor: Actor, tenant_id: uuid.UUID, new: NewUpload, now: dat
     with transaction.atomic():
         if Upload.objects.filter(tenant_id=tenant_id, completed_at__isnull=True).count() >= bounds.UPLOADS_OPEN_MAX:
             raise QuotaExceeded(
-                f"The tenant has {bounds.UPLOADS_OPEN_MAX} unfinished uploads.", hint="Finish or delete one of them first."
+                Text(
+                    f"The tenant has {bounds.UPLOADS_OPEN_MAX} unfinished uploads.",
+                    f"租户有 {bounds.UPLOADS_OPEN_MAX} 个未完成的上传。",
+                ),
+                hint=Text("Finish or delete one of them first.", "请先完成或删除其中一个。"),
             )
         upload = Upload.objects.create(
             tenant_id=tenant_id,
@@ -121,20 +126,34 @@ def append_bytes(*, actor: Actor, upload: Upload, offset: int, data: bytes, now:
     StorageFull leaves the upload as it was; DigestMismatch starts it over; BadArchive removes it.
     """
     if len(data) > UPLOAD_CHUNK_BYTES:
-        raise TooLarge(f"A piece has at most {UPLOAD_CHUNK_BYTES:,} bytes.", hint="Send more, smaller pieces.")
+        raise TooLarge(
+            Text(f"A piece has at most {UPLOAD_CHUNK_BYTES:,} bytes.", f"每段最多 {UPLOAD_CHUNK_BYTES:,} 字节。"),
+            hint=Text("Send more, smaller pieces.", "请分成更多、更小的段发送。"),
+        )
     with _locked(upload):
         _refresh(upload)
         if upload.completed_at is not None:
             if offset == upload.size_bytes and not data:
                 return upload  # The answer of the last piece was lost.
-            raise Conflict("The upload is complete.", hint="Start another one to send something else.")
+            raise Conflict(
+                Text("The upload is complete.", "此上传已完成。"),
+                hint=Text("Start another one to send something else.", "请另建上传以发送其他内容。"),
+            )
         if offset != upload.offset_bytes:
             raise OffsetMismatch(
-                f"The upload stands at byte {upload.offset_bytes:,}, the piece begins at {offset:,}.",
-                hint="Ask for the offset with HEAD, and go on from there.",
+                Text(
+                    f"The upload stands at byte {upload.offset_bytes:,}, the piece begins at {offset:,}.",
+                    f"此上传已到第 {upload.offset_bytes:,} 字节，而该分块从 {offset:,} 开始。",
+                ),
+                hint=Text("Ask for the offset with HEAD, and go on from there.", "请用 HEAD 查询偏移量，再从该处继续。"),
             )
         if offset + len(data) > upload.size_bytes:
-            raise TooLarge(f"The upload was announced with {upload.size_bytes:,} bytes; this piece goes beyond.")
+            raise TooLarge(
+                Text(
+                    f"The upload was announced with {upload.size_bytes:,} bytes; this piece goes beyond.",
+                    f"上传声明为 {upload.size_bytes:,} 字节；此段超出。",
+                )
+            )
         if data:
             space.require_room(len(data), what="The piece")
             _write(upload, offset, data)
@@ -156,7 +175,7 @@ def delete_upload(*, actor: Actor, upload: Upload, now: datetime) -> None:
 
 
 def remove_expired_uploads(*, now: datetime, limit: int = 1_000) -> int:
-    """Drop uploads that nobody continued for a day, and files that belong to none; gives how many rows. Sweeps call it."""
+    """Drop uploads that were not continued for a day, and files that belong to none; gives how many rows. Sweeps call it."""
     rows = Upload.objects.filter(updated_at__lt=now - bounds.UPLOAD_KEPT).order_by("updated_at")
     expired = list(rows.values_list("id", flat=True)[:limit])
     for upload_id in expired:
@@ -184,14 +203,30 @@ def _check_announcement(new: NewUpload) -> None:
     errors: list[FieldError] = []
     size_max = CODE_SNAPSHOT_BYTES if new.volume is None else bounds.UPLOAD_BYTES_MAX
     if not _SHA256.fullmatch(new.sha256):
-        errors.append(FieldError("/sha256", "bad_digest", "sha256 has 64 hexadecimal digits, in small letters."))
+        errors.append(
+            FieldError(
+                "/sha256",
+                "bad_digest",
+                Text("sha256 has 64 hexadecimal digits, in small letters.", "sha256 为 64 位小写十六进制数字。"),
+            )
+        )
     if new.size_bytes < 0:
-        errors.append(FieldError("/size_bytes", "min_value", "The size must not be negative."))
+        errors.append(FieldError("/size_bytes", "min_value", Text("The size must not be negative.", "大小不能为负。")))
     if errors:
         raise InvalidInput(errors[0].message, fields=errors)
     if new.size_bytes > size_max:
-        hint = "Leave data out with .berthignore, and put it into a volume." if new.volume is None else "Split the file."
-        raise TooLarge(f"{new.size_bytes:,} bytes are more than the {size_max:,} that are taken.", hint=hint)
+        hint = (
+            Text("Leave data out with .berthignore, and put it into a volume.", "请用 .berthignore 排除数据，并将其放入存储卷。")
+            if new.volume is None
+            else Text("Split the file.", "请拆分文件。")
+        )
+        raise TooLarge(
+            Text(
+                f"{new.size_bytes:,} bytes are more than the {size_max:,} that are taken.",
+                f"{new.size_bytes:,} 字节超过允许的 {size_max:,} 字节。",
+            ),
+            hint=hint,
+        )
 
 
 def _refresh(upload: Upload) -> None:
@@ -199,7 +234,9 @@ def _refresh(upload: Upload) -> None:
         upload.refresh_from_db()
     except Upload.DoesNotExist:
         _place(upload.id).unlink(missing_ok=True)
-        raise NotFound("There is no such upload any more.", hint="Start another one.") from None
+        raise NotFound(
+            Text("There is no such upload any more.", "该上传已不存在。"), hint=Text("Start another one.", "请另建上传。")
+        ) from None
 
 
 def _write(upload: Upload, offset: int, data: bytes) -> None:
@@ -222,7 +259,10 @@ def _advance(actor: Actor, upload: Upload, offset: int, *, now: datetime) -> Non
             offset_bytes=offset, updated_at=now
         )
         if not moved:
-            raise OffsetMismatch("The upload was moved on or given up by another request.", hint="Ask for the offset with HEAD.")
+            raise OffsetMismatch(
+                Text("The upload was moved on or given up by another request.", "该上传已被另一请求推进或放弃。"),
+                hint=Text("Ask for the offset with HEAD.", "请用 HEAD 查询偏移量。"),
+            )
         _audit(actor, upload, "upload.write", now, after={"offset_bytes": offset})
     upload.offset_bytes, upload.updated_at = offset, now
 
@@ -234,9 +274,18 @@ def _finish(upload: Upload, *, now: datetime) -> None:
         _digests.forget(upload.id)
         Upload.objects.filter(id=upload.id).update(offset_bytes=0, updated_at=now)
         raise DigestMismatch(
-            f"The {upload.size_bytes:,} bytes that arrived have another SHA-256 than announced.",
-            hint="The upload starts over at offset 0. Did the file change meanwhile?",
-            fields=[FieldError("/sha256", "digest_mismatch", "The bytes that arrived have another digest.")],
+            Text(
+                f"The {upload.size_bytes:,} bytes that arrived have another SHA-256 than announced.",
+                f"收到的 {upload.size_bytes:,} 字节的 SHA-256 与声明不符。",
+            ),
+            hint=Text(
+                "The upload starts over at offset 0. Did the file change meanwhile?", "上传将从偏移 0 重新开始。文件是否已变化？"
+            ),
+            fields=[
+                FieldError(
+                    "/sha256", "digest_mismatch", Text("The bytes that arrived have another digest.", "收到的内容校验和不同。")
+                )
+            ],
         )
     if upload.volume is None:
         try:
@@ -256,7 +305,7 @@ def _finish(upload: Upload, *, now: datetime) -> None:
 
 @contextlib.contextmanager
 def _locked(upload: Upload) -> Iterator[None]:
-    """Hold the upload's file for the block; UploadBusy if somebody else does. The lock ends with the process."""
+    """Hold the upload's file for the block; UploadBusy if another process does. The lock ends with the process."""
     path = _place(upload.id)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     with space.full_disk_is_told("the upload"):
@@ -266,8 +315,8 @@ def _locked(upload: Upload) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UploadBusy(
-                "Another request is writing to this upload.",
-                hint="Wait a moment, ask for the offset, go on.",
+                Text("Another request is writing to this upload.", "另一请求正在写入此上传。"),
+                hint=Text("Wait a moment, ask for the offset, go on.", "请稍候，查询偏移量后继续。"),
                 retry_after_seconds=1,
             ) from None
         yield

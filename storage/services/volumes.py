@@ -18,6 +18,7 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import BerthError, Conflict, FieldError, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
+from kernel.words import Text
 from storage import bounds, hostaccess
 from storage.models import Upload, Volume, VolumeGrant, VolumeKind, VolumeNumber
 
@@ -33,14 +34,14 @@ class VolumeExists(Conflict):
     """The tenant already has a volume of this name."""
 
     code = "volume_exists"
-    title = "There is a volume of this name"
+    title = Text("There is a volume of this name", "同名存储卷已存在")
 
 
 class VolumeReadOnly(Conflict):
     """The volume may be read but not written: it is marked so, or granted so."""
 
     code = "volume_read_only"
-    title = "The volume may only be read"
+    title = Text("The volume may only be read", "存储卷为只读")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ def create_volume(*, actor: Actor, tenant_id: uuid.UUID, new: NewVolume, now: da
     """Make a volume and its directory. VolumeExists if the name is taken."""
     _check_name(new.name)
     if Volume.objects.filter(tenant_id=tenant_id, is_deleted=False).count() >= bounds.VOLUMES_MAX:
-        raise QuotaExceeded(f"A tenant has at most {bounds.VOLUMES_MAX:,} volumes.", hint="Delete one that is no longer needed.")
+        raise QuotaExceeded(
+            Text(f"A tenant has at most {bounds.VOLUMES_MAX:,} volumes.", f"每个租户最多 {bounds.VOLUMES_MAX:,} 个存储卷。"),
+            hint=Text("Delete one that is no longer needed.", "请删除不再需要的。"),
+        )
     with transaction.atomic():
         volume = Volume(
             tenant_id=tenant_id,
@@ -107,7 +111,10 @@ def update_volume(
         except IntegrityError:
             raise _name_taken(str(changes.get("name"))) from None
         if not changed:
-            raise PreconditionFailed(f"Volume {volume.name} was changed by somebody else.", hint="Read it again.")
+            raise PreconditionFailed(
+                Text(f"Volume {volume.name} was changed by another user.", f"存储卷 {volume.name} 已被他人修改。"),
+                hint=Text("Read it again.", "请重新读取。"),
+            )
         volume.refresh_from_db()
         record_audit(
             actor=actor,
@@ -130,7 +137,7 @@ def delete_volume(*, actor: Actor, volume: Volume, now: datetime) -> None:
             is_deleted=True, deleted_at=now, version=F("version") + 1
         )
         if not deleted:
-            raise NotFound(f"There is no volume {volume.name!r} any more.")
+            raise NotFound(Text(f"There is no volume {volume.name!r} any more.", f"存储卷 {volume.name!r} 已不存在。"))
         VolumeGrant.objects.filter(volume=volume).delete()
         Upload.objects.filter(volume=volume, completed_at__isnull=True).update(updated_at=now - bounds.UPLOAD_KEPT)
         record_audit(
@@ -162,11 +169,16 @@ def count_volumes_of(tenant_id: uuid.UUID) -> int:
 def grant_volume(*, actor: Actor, volume: Volume, tenant_id: uuid.UUID, read_only: bool, now: datetime) -> VolumeGrant:
     """Let another tenant mount a volume; granting again changes whether it may write."""
     if tenant_id == volume.tenant_id:
-        message = "The volume belongs to this tenant already."
+        message = Text("The volume belongs to this tenant already.", "存储卷已属于此租户。")
         raise InvalidInput(message, fields=[FieldError("/tenant", "own_tenant", message)])
     with transaction.atomic():
         if VolumeGrant.objects.filter(volume=volume).count() >= bounds.GRANTS_MAX:
-            raise QuotaExceeded(f"A volume is granted to at most {bounds.GRANTS_MAX:,} tenants.")
+            raise QuotaExceeded(
+                Text(
+                    f"A volume is granted to at most {bounds.GRANTS_MAX:,} tenants.",
+                    f"存储卷最多授权给 {bounds.GRANTS_MAX:,} 个租户。",
+                )
+            )
         grant, _ = VolumeGrant.objects.update_or_create(
             volume=volume,
             tenant_id=tenant_id,
@@ -222,8 +234,13 @@ def remove_deleted_volumes(
 
 def _check_name(name: str) -> None:
     if not VOLUME_NAME.fullmatch(name):
-        message = "A volume's name has small letters, digits and inner `.`, `_` and `-`, at most 63."
-        raise InvalidInput(message, fields=[FieldError("/name", "bad_name", message, "For example: digits-v2")])
+        message = Text(
+            "A volume's name has small letters, digits and inner `.`, `_` and `-`, at most 63.",
+            "存储卷名由小写字母、数字和中间的 `.`、`_`、`-` 组成，最多 63 个字符。",
+        )
+        raise InvalidInput(
+            message, fields=[FieldError("/name", "bad_name", message, Text("For example: digits-v2", "例如：digits-v2"))]
+        )
 
 
 def _save_new(volume: Volume) -> None:
@@ -235,8 +252,12 @@ def _save_new(volume: Volume) -> None:
 
 
 def _name_taken(name: str) -> VolumeExists:
-    field = FieldError("/name", "taken", "The name is taken.")
-    return VolumeExists(f"The tenant has a volume {name!r} already.", fields=[field], hint="Choose another name.")
+    field = FieldError("/name", "taken", Text("The name is taken.", "名称已被占用。"))
+    return VolumeExists(
+        Text(f"The tenant has a volume {name!r} already.", f"该租户已有存储卷 {name!r}。"),
+        fields=[field],
+        hint=Text("Choose another name.", "请换一个名称。"),
+    )
 
 
 def _facts(volume: Volume) -> dict[str, Any]:

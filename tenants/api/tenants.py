@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from django.db.models import Q
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernel.actor import Actor, TenantRole
 from kernel.clock import database_now
-from tenants import selectors, services
-from tenants.access import demand
-from tenants.api import serializers as bodies
-from tenants.api import shapes
-from tenants.models import Membership, Secret, Tenant, User, UserKind
+from tenants.identity import selectors
+from tenants.identity.access import demand
+from tenants.identity.api import serializers as bodies
+from tenants.identity.api import shapes
+from tenants.identity.api.parameters import TENANT_PATH, USER_PATH
+from tenants.identity.models import Membership, Secret, Tenant, User, UserKind
+from tenants.identity.services.members import add_member, change_role, remove_member
+from tenants.identity.services.secrets import delete_secret, set_secret
+from tenants.identity.services.users import create_service_account, disable_service_account
+from tenants.services.tenants import create_tenant, update_tenant
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
 from webapi.idempotency import idempotent
@@ -22,19 +26,16 @@ from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, known_query, query_flag
 
-TENANT_PATH = OpenApiParameter("tenant", str, OpenApiParameter.PATH, description="Slug, id, or a name that only one has.")
-USER_PATH = OpenApiParameter("user_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
-
 
 class TenantsView(ApiView):
     """Boundaries of isolation."""
 
     @extend_schema(
-        parameters=[OpenApiParameter("deleted", bool, description="Only those that were deleted, as an operator.")],
+        parameters=[OpenApiParameter("deleted", bool, description="Only deleted tenants, as an operator.")],
         responses=page_of(bodies.TenantOut),
     )
     def get(self, request: Request) -> Response:
-        """Tenants that you see, by name."""
+        """List tenants that you can see, by name."""
         known_query(request, ("deleted",))
         rows = visible(self.actor, Tenant).filter(deleted_at__isnull=not query_flag(request, "deleted"))
         return page(request, rows, order=("name", "id"), serialize=lambda found: shapes.show_tenants(self.actor, found))
@@ -45,7 +46,7 @@ class TenantsView(ApiView):
         """Create a tenant: below one that you manage, or as an operator at the top. You become its manager."""
         body = bodies.TenantIn.validated(request.data)
         parent = selectors.get_tenant(self.actor, body["parent"]) if body.get("parent") else None
-        tenant = services.create_tenant(
+        tenant = create_tenant(
             actor=self.actor,
             name=body["name"],
             parent_id=parent.pk if parent else None,
@@ -58,20 +59,20 @@ class TenantsView(ApiView):
 
 
 class TenantView(ApiView):
-    """One tenant."""
+    """Get a tenant."""
 
     @extend_schema(parameters=[TENANT_PATH], responses=bodies.TenantOut)
     def get(self, request: Request, tenant: str) -> Response:
-        """One tenant."""
+        """Get a tenant."""
         found = _tenant(self.actor, tenant, "tenant.read")
         return with_etag(Response(shapes.show_tenants(self.actor, [found])[0]), found.version)
 
     @extend_schema(parameters=[TENANT_PATH, IF_MATCH], request=bodies.TenantChange, responses=bodies.TenantOut)
     def patch(self, request: Request, tenant: str) -> Response:
-        """Rename or describe a tenant. Its slug stays."""
+        """Rename or describe a tenant. Its slug is unchanged."""
         found = _tenant(self.actor, tenant, "tenant.edit")
         body = bodies.TenantChange.validated(request.data, partial=True)
-        changed = services.update_tenant(
+        changed = update_tenant(
             actor=self.actor, tenant=found, expected_version=expected_version(request), now=database_now(), **body
         )
         return with_etag(Response(shapes.show_tenants(self.actor, [changed])[0]), changed.version)
@@ -82,7 +83,7 @@ class MembersView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH], responses=page_of(bodies.MemberOut))
     def get(self, request: Request, tenant: str) -> Response:
-        """Members of a tenant, by name."""
+        """List members of a tenant, by name."""
         known_query(request, ())
         found = _tenant(self.actor, tenant, "member.read")
         rows = visible(self.actor, Membership).filter(tenant=found).select_related("user")
@@ -93,11 +94,11 @@ class MembersView(ApiView):
     @extend_schema(parameters=[TENANT_PATH], request=bodies.MemberIn, responses={201: bodies.MemberOut})
     @idempotent
     def post(self, request: Request, tenant: str) -> Response:
-        """Give a user that you see a role. Whom you do not see, you invite."""
+        """Give a role to a user that you can see. Invite other users."""
         found = _tenant(self.actor, tenant, "member.edit")
         body = bodies.MemberIn.validated(request.data)
-        user = find_user(self.actor, body["user"])
-        membership = services.add_member(
+        user = selectors.find_user(self.actor, body["user"])
+        membership = add_member(
             actor=self.actor, tenant_id=found.pk, user=user, role=TenantRole(body["role"]), now=database_now()
         )
         shown = shapes.show_members(self.actor, found.pk, [membership])[0]
@@ -109,11 +110,11 @@ class MemberView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH, USER_PATH, IF_MATCH], request=bodies.MemberChange, responses=bodies.MemberOut)
     def patch(self, request: Request, tenant: str, user_id: str) -> Response:
-        """Change a member's role. The last manager stays one."""
+        """Change the role of a member. The last manager stays a manager."""
         found = _tenant(self.actor, tenant, "member.edit")
         membership = _membership(self.actor, found, user_id, "member.edit")
         body = bodies.MemberChange.validated(request.data)
-        changed = services.change_role(
+        changed = change_role(
             actor=self.actor,
             membership=membership,
             role=TenantRole(body["role"]),
@@ -124,10 +125,10 @@ class MemberView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH, USER_PATH], responses={204: None})
     def delete(self, request: Request, tenant: str, user_id: str) -> Response:
-        """Take a member out, or leave yourself. The last manager stays. Jobs run on."""
+        """Remove a member, or leave the tenant. The last manager cannot be removed. Jobs continue."""
         found = _tenant(self.actor, tenant, "member.read")
         membership = _membership(self.actor, found, user_id, "member.read")
-        services.remove_member(actor=self.actor, membership=membership, now=database_now())
+        remove_member(actor=self.actor, membership=membership, now=database_now())
         return Response(status=204)
 
 
@@ -136,7 +137,7 @@ class SecretsView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH], responses=page_of(bodies.SecretOut))
     def get(self, request: Request, tenant: str) -> Response:
-        """Names of a tenant's secrets. Values cannot be read."""
+        """List the names of a tenant's secrets. Values cannot be read."""
         known_query(request, ())
         found = _tenant(self.actor, tenant, "secret.read")
         rows = visible(self.actor, Secret).filter(tenant=found).defer("ciphertext")
@@ -148,18 +149,18 @@ class SecretView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH], request=bodies.SecretIn, responses={200: bodies.SecretOut, 201: bodies.SecretOut})
     def put(self, request: Request, tenant: str, name: str) -> Response:
-        """Set a secret. 201 when the name is new. The value appears in no answer, event or audit row."""
+        """Set a secret. 201 if the name is new. The value is in no answer, event or audit row."""
         found = _tenant(self.actor, tenant, "secret.edit")
         body = bodies.SecretIn.validated(request.data)
-        is_new = services.set_secret(actor=self.actor, tenant_id=found.pk, name=name, value=body["value"], now=database_now())
+        is_new = set_secret(actor=self.actor, tenant_id=found.pk, name=name, value=body["value"], now=database_now())
         row = visible(self.actor, Secret).filter(tenant=found).get(name=name)
         return Response(shapes.show_secrets([row])[0], status=201 if is_new else 200)
 
     @extend_schema(parameters=[TENANT_PATH], responses={204: None})
     def delete(self, request: Request, tenant: str, name: str) -> Response:
-        """Forget a secret. Running jobs keep what they were given."""
+        """Delete a secret. Running jobs keep its value."""
         found = _tenant(self.actor, tenant, "secret.delete")
-        services.delete_secret(actor=self.actor, tenant_id=found.pk, name=name, now=database_now())
+        delete_secret(actor=self.actor, tenant_id=found.pk, name=name, now=database_now())
         return Response(status=204)
 
 
@@ -168,7 +169,7 @@ class ServiceAccountsView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH], responses=page_of(bodies.UserOut))
     def get(self, request: Request, tenant: str) -> Response:
-        """Service accounts of a tenant, by name."""
+        """List service accounts of a tenant, by name."""
         known_query(request, ())
         found = _tenant(self.actor, tenant, "service_account.read")
         rows = visible(self.actor, User).filter(tenant=found, kind=UserKind.SERVICE)
@@ -177,10 +178,10 @@ class ServiceAccountsView(ApiView):
     @extend_schema(parameters=[TENANT_PATH], request=bodies.ServiceAccountIn, responses={201: bodies.UserOut})
     @idempotent
     def post(self, request: Request, tenant: str) -> Response:
-        """Create a service account; then make it a token by `POST /tokens` with `service_account`."""
+        """Create a service account; create its token by `POST /tokens` with `service_account`."""
         found = _tenant(self.actor, tenant, "service_account.edit")
         body = bodies.ServiceAccountIn.validated(request.data)
-        user = services.create_service_account(
+        user = create_service_account(
             actor=self.actor, tenant=found, name=body["name"], role=TenantRole(body["role"]), now=database_now()
         )
         return with_etag(Response(shapes.show_users(self.actor, [user])[0], status=201), user.version)
@@ -191,17 +192,11 @@ class ServiceAccountView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH, USER_PATH], responses={204: None})
     def delete(self, request: Request, tenant: str, user_id: str) -> Response:
-        """Disable a service account: its tokens end at once. Its jobs run on."""
+        """Disable a service account: its tokens end at once. Its jobs continue."""
         found = _tenant(self.actor, tenant, "service_account.edit")
         user = fetch(self.actor, User, user_id, "service_account.edit", within=Q(tenant=found, kind=UserKind.SERVICE))
-        services.disable_service_account(actor=self.actor, user=user, now=database_now())
+        disable_service_account(actor=self.actor, user=user, now=database_now())
         return Response(status=204)
-
-
-def find_user(actor: Actor, text: str) -> User:
-    """A visible user by id or name; NotFound for anybody else, whether there is such a user or not."""
-    key = "name" if visible(actor, User).filter(name=text).exists() else "id"
-    return fetch(actor, User, text, "user.read", key=key)
 
 
 def _tenant(actor: Actor, text: str, verb: str) -> Tenant:

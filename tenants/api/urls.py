@@ -2,20 +2,12 @@
 
 from django.urls import path
 
-from tenants.api import (
-    bookings,
-    capacity,
-    grants,
-    ledger_urls,
-    oidc,
-    people,
-    portal,
-    quota,
-    quota_requests,
-    second_factor,
-    sessions,
-    tenants,
-)
+from tenants.api import tenants
+from tenants.billing.api import urls as ledger_urls
+from tenants.capacity.api import bookings, grants, quota, quota_requests
+from tenants.capacity.api import queues as capacity
+from tenants.identity.api import oidc, people, second_factor, sessions
+from tenants.portal import api as portal
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),

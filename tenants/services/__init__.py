@@ -1,12 +1,22 @@
 """Everything that writes people, tenants and capacity. Plain functions; each owns its transaction, audit row and events."""
 
-from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bookings
-from tenants.services.bootstrap import Credentials, bootstrap_installation
-from tenants.services.caps import CapLine, set_rules, set_user_caps
-from tenants.services.device_codes import decide_device_code, forget_device_codes, make_device_code, redeem_device_code
-from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
-from tenants.services.grants import set_priority_grants
-from tenants.services.invitations import (
+from tenants.billing.services.ledger import LedgerLine, append_ledger
+from tenants.capacity.services.bookings import NewBooking, book, cancel_booking, register_waiting, sweep_bookings
+from tenants.capacity.services.caps import CapLine, set_rules, set_user_caps
+from tenants.capacity.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
+from tenants.capacity.services.grants import set_priority_grants
+from tenants.capacity.services.limits import PoolLimit, set_limits
+from tenants.capacity.services.queues import create_queue, rename_queue
+from tenants.capacity.services.quota_requests import (
+    approve_request,
+    deny_request,
+    request_limits,
+    sweep_quota_requests,
+    withdraw_request,
+)
+from tenants.capacity.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
+from tenants.identity.services.device_codes import decide_device_code, forget_device_codes, make_device_code, redeem_device_code
+from tenants.identity.services.invitations import (
     Accepted,
     IssuedInvitation,
     accept_invitation,
@@ -14,32 +24,20 @@ from tenants.services.invitations import (
     read_invitation,
     withdraw_invitation,
 )
-from tenants.services.ledger import LedgerLine, append_ledger
-from tenants.services.limits import PoolLimit, set_limits
-from tenants.services.members import add_member, change_role, remove_member
-from tenants.services.queues import create_queue, rename_queue
-from tenants.services.quota_requests import (
-    approve_request,
-    deny_request,
-    request_limits,
-    sweep_quota_requests,
-    withdraw_request,
-)
-from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
-from tenants.services.second_factor import (
+from tenants.identity.services.members import add_member, change_role, remove_member
+from tenants.identity.services.second_factor import (
     begin_second_factor,
     confirm_second_factor,
     remove_second_factor,
     reset_second_factor,
     rotate_second_factors,
 )
-from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
-from tenants.services.sessions import end_other_sessions, end_session, sign_in
-from tenants.services.standing import disable_tenant, enable_tenant
-from tenants.services.tenants import create_tenant, update_tenant
-from tenants.services.tokens import IssuedToken, create_token, revoke_token
-from tenants.services.user_import import ImportReport, export_users_csv, import_users_csv
-from tenants.services.users import (
+from tenants.identity.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
+from tenants.identity.services.sessions import end_other_sessions, end_session, sign_in
+from tenants.identity.services.standing import disable_tenant, enable_tenant
+from tenants.identity.services.tokens import IssuedToken, create_token, revoke_token
+from tenants.identity.services.user_import import ImportReport, export_users_csv, import_users_csv
+from tenants.identity.services.users import (
     create_service_account,
     create_user,
     disable_service_account,
@@ -47,6 +45,8 @@ from tenants.services.users import (
     set_password,
     update_user,
 )
+from tenants.services.bootstrap import Credentials, bootstrap_installation
+from tenants.services.tenants import create_tenant, update_tenant
 
 __all__ = [
     "Accepted",
@@ -98,6 +98,7 @@ __all__ = [
     "recount_usage",
     "redeem_device_code",
     "register_forecast",
+    "register_waiting",
     "release",
     "remove_member",
     "remove_second_factor",

@@ -10,12 +10,12 @@ from django.db import transaction
 
 from activity.services import record_audit
 from kernel.actor import TenantRole, system_actor
-from tenants.models import Membership, User
-from tenants.permissions import Scope
-from tenants.services import names
+from tenants.identity.models import Membership, User
+from tenants.identity.permissions import Scope
+from tenants.identity.services import names
+from tenants.identity.services.tokens import DAYS_DEFAULT, issue
+from tenants.identity.services.users import insert_user
 from tenants.services.tenants import create_tenant
-from tenants.services.tokens import DAYS_DEFAULT, issue
-from tenants.services.users import insert_user
 
 PASSWORD_BYTES = 18  # 24 characters: typed once, then changed.
 

@@ -15,27 +15,18 @@ from activity.services import record_audit
 from activity.sessions import recheck
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
-from kernel.words import counted
-from tenants.access import demand
-from tenants.lifecycle import BookingState
-from tenants.models import (
-    Booking,
-    Invitation,
-    Membership,
-    Queue,
-    QueueLimit,
-    Secret,
-    Tenant,
-    TenantAncestor,
-    User,
-    UserKind,
-)
-from tenants.quota.edits import Change
-from tenants.services.bookings import cancel_booking
-from tenants.services.edits import lock_and_try, write_limits
-from tenants.services.names import DISPLAY_NAME_LENGTH
-from tenants.services.tenants import rename_top_queue, tell
-from tenants.services.tokens import revoke_all
+from kernel.words import Text, counted
+from tenants.capacity.lifecycle import BookingState
+from tenants.capacity.models import Booking, Queue, QueueLimit
+from tenants.capacity.quota.edits import Change
+from tenants.capacity.services.bookings import cancel_booking
+from tenants.capacity.services.edits import lock_and_try, write_limits
+from tenants.identity.access import demand
+from tenants.identity.models import Invitation, Membership, Secret, Tenant, TenantAncestor, User, UserKind
+from tenants.identity.services.names import DISPLAY_NAME_LENGTH
+from tenants.identity.services.standing import tell
+from tenants.identity.services.tokens import revoke_all
+from tenants.services.tenants import rename_top_queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +59,35 @@ def demand_deletable(*, actor: Actor, tenant: Tenant) -> Tenant:
     demand(actor, None, "tenant.delete")
     found = Tenant.objects.select_for_update(no_key=True).get(id=tenant.pk)
     if found.deleted_at is not None:
-        raise Conflict(f"Tenant {found.name} was deleted before.")
+        raise Conflict(Text(f"Tenant {found.name} was deleted before.", f"租户 {found.name} 已被删除。"))
     if found.disabled_at is None:
         above = TenantAncestor.objects.filter(tenant=found, depth__gt=0, ancestor__disabled_at__isnull=False).exists()
-        problem = "is disabled only through the tenant above it" if above else "is not disabled"
-        raise Conflict(f"Tenant {found.name} {problem}.", hint="Disable it first, for itself: `berth tenants disable`.")
+        raise Conflict(
+            Text(
+                f"Tenant {found.name} is disabled only through the tenant above it.",
+                f"租户 {found.name} 只是随上级租户被停用。",
+            )
+            if above
+            else Text(f"Tenant {found.name} is not disabled.", f"租户 {found.name} 未停用。"),
+            hint=Text("Disable it first, for itself: `berth tenants disable`.", "请先停用该租户本身：`berth tenants disable`。"),
+        )
     below = Tenant.objects.filter(parent=found, deleted_at__isnull=True).count()
     if below:
-        raise Conflict(f"{counted(below, 'tenant is', 'tenants are')} below {found.name}.", hint="Delete those first.")
+        raise Conflict(
+            Text(
+                f"{counted(below, 'tenant is', 'tenants are')} below {found.name}.",
+                f"{found.name} 之下还有 {below} 个租户。",
+            ),
+            hint=Text("Delete those first.", "请先删除下级租户。"),
+        )
     return found
 
 
 def demand_name(tenant: Tenant, confirm: str) -> None:
     """Raise unless the tenant's name was typed."""
     if confirm != tenant.name:
-        message = "`confirm` is not the name of the tenant."
-        hint = "Type its name exactly as it is shown."
+        message = Text("`confirm` is not the name of the tenant.", "`confirm` 与租户名称不符。")
+        hint = Text("Type its name exactly as it is shown.", "请按显示的名称准确输入。")
         raise InvalidInput(message, hint=hint, fields=[FieldError("/confirm", "not_the_name", message, hint)])
 
 

@@ -9,26 +9,28 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from activity.services import NewEvent, record_audit, record_events
+from activity.services import record_audit
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Conflict, PreconditionFailed, QuotaExceeded
-from kernel.limits import TENANT_DEPTH
+from kernel.words import Text
 from reconciling import bulk
-from tenants.access import demand
-from tenants.models import Counter, Membership, Queue, Tenant, TenantAncestor
-from tenants.services.names import Problems, display_name
-from tenants.services.queues import create_top_queue
+from tenants.bounds import TENANT_DEPTH
+from tenants.capacity.models import Queue
+from tenants.capacity.services.queues import create_top_queue
+from tenants.identity.access import demand
+from tenants.identity.models import Counter, Membership, Tenant, TenantAncestor
+from tenants.identity.services.names import DESCRIPTION_LENGTH, Problems, display_name
+from tenants.identity.services.standing import tell
 
 SLUG_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"  # Base32 of RFC 4648, in lower case: safe in any name of any engine.
 SLUG_LENGTH = 10
-DESCRIPTION_LENGTH = 1_000
 
 
 def create_tenant(*, actor: Actor, name: str, parent_id: uuid.UUID | None = None, description: str = "", now: datetime) -> Tenant:
     """Create a tenant with its top queue. Below a tenant: its managers may; at the top: operators, who become its manager.
 
     The creator of a top tenant becomes its manager because an empty tenant has nothing to be kept from them; into a tenant
-    that somebody else runs, operators get only when its managers let them.
+    that others run, operators get only when its managers let them.
     """
     demand(actor, parent_id, "tenant.create")
     problems = Problems()
@@ -84,7 +86,10 @@ def update_tenant(
         except IntegrityError:
             raise _name_taken(changes["name"]) from None
         if not changed:
-            raise PreconditionFailed("The tenant was changed meanwhile.", hint="Read it again and repeat your change.")
+            raise PreconditionFailed(
+                Text("The tenant was changed meanwhile.", "该租户已被他人修改。"),
+                hint=Text("Read it again and repeat your change.", "请重新读取，再做修改。"),
+            )
         if name is not None and name != tenant.name:
             rename_top_queue(tenant, changes["name"])
         tenant.refresh_from_db()
@@ -110,7 +115,10 @@ def _insert(name: str, parent_id: uuid.UUID | None, description: str, now: datet
         else []
     )
     if len(above) >= TENANT_DEPTH:
-        raise QuotaExceeded(f"Tenants nest at most {TENANT_DEPTH} deep.", hint="Create it further up.")
+        raise QuotaExceeded(
+            Text(f"Tenants nest at most {TENANT_DEPTH} deep.", f"租户最多嵌套 {TENANT_DEPTH} 层。"),
+            hint=Text("Create it further up.", "请建立在更上层。"),
+        )
     if Tenant.objects.filter(parent_id=parent_id, name=name).exists():
         raise _name_taken(name)
     try:
@@ -123,7 +131,7 @@ def _insert(name: str, parent_id: uuid.UUID | None, description: str, now: datet
                 description=description,
                 created_at=now,
             )
-    except IntegrityError:  # Somebody just took the name; a slug taken by chance is once in 10^15.
+    except IntegrityError:  # Another caller just took the name; a slug taken by chance is once in 10^15.
         raise _name_taken(name) from None
     TenantAncestor.objects.bulk_create(
         TenantAncestor(tenant=tenant, ancestor_id=ancestor_id, depth=depth)
@@ -147,24 +155,15 @@ def rename_top_queue(tenant: Tenant, name: str) -> None:
 
 def _check_description(text: str, problems: Problems) -> None:
     if len(text) > DESCRIPTION_LENGTH:
-        problems.add("/description", "bad_length", f"A description has at most {DESCRIPTION_LENGTH} characters.")
+        problems.add(
+            "/description",
+            "bad_length",
+            Text(f"A description has at most {DESCRIPTION_LENGTH} characters.", f"说明最多 {DESCRIPTION_LENGTH} 个字符。"),
+        )
 
 
 def _name_taken(name: str) -> Conflict:
-    return Conflict(f"There is already a tenant {name!r} in this place.", hint="Choose another name.")
-
-
-def tell(tenant: Tenant, what: str, now: datetime) -> None:
-    """The event of what became of a tenant."""
-    record_events(
-        [
-            NewEvent(
-                kind=f"tenant.{what}",
-                tenant_id=tenant.pk,
-                subject_kind="tenant",
-                subject_id=tenant.pk,
-                data={"name": tenant.name, "slug": tenant.slug},
-                at=now,
-            )
-        ]
+    return Conflict(
+        Text(f"There is already a tenant {name!r} in this place.", f"此处已有租户 {name!r}。"),
+        hint=Text("Choose another name.", "请换一个名称。"),
     )

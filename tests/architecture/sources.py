@@ -31,6 +31,18 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@functools.cache
+def _tests_of(path: Path) -> frozenset[str]:
+    functions = (node for node in ast.walk(tree(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return frozenset(node.name for node in functions if node.name.startswith("test_"))
+
+
+def has_test(name: str) -> bool:
+    """Whether a test of this name is there, as `unit/jobs_spec/test_parse.py::test_x` below `tests/`."""
+    file, _, test = name.partition("::")
+    return (ROOT / "tests" / file).is_file() and test in _tests_of(ROOT / "tests" / file)
+
+
 def place(path: Path, node: ast.AST) -> str:
     """`jobs/services/submit.py:12`, for messages."""
     return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"

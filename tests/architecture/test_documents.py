@@ -1,5 +1,6 @@
 """The documents say what is true: links lead somewhere, commands exist, tables are those of the code."""
 
+import ast
 import json
 import re
 import subprocess
@@ -11,8 +12,8 @@ import pytest
 from jobs.lifecycle.states import JOB_DRIVERS, JOB_LIFECYCLE
 from jobs.spec.documents import parse_text
 from jobs.spec.parse import parse_spec
-from tests.architecture.sources import ROOT, tracked_files
-from tools import capabilities, lifecycle_page
+from tests.architecture.sources import ROOT, place, product_modules, tracked_files, tree
+from tools import lifecycle_page
 
 DOCUMENTS = tuple(path for path in tracked_files() if path.suffix == ".md")
 ENTRANCES = ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/README.md")
@@ -137,17 +138,6 @@ def test_every_edge_of_a_jobs_life_is_in_the_page_with_who_drives_it():
     assert {(str(old), str(new)) for old, new in JOB_DRIVERS} == edges
 
 
-def test_a_capability_names_only_tests_that_exist():
-    named = [test for item in capabilities.CAPABILITIES for tests in item.claims.values() for test in tests]
-
-    assert named
-    assert not [test for test in named if not capabilities.exists(test)]
-
-
-def test_the_capabilities_are_those_that_tests_show():
-    assert capabilities.PAGE.read_text(encoding="utf-8") == capabilities.page(), "run `python tools/capabilities.py`"
-
-
 @pytest.mark.parametrize(("file", "document"), [("pyproject.toml", "server"), ("client/pyproject.toml", "client")])
 def test_every_dependency_has_its_reason(file, document):
     project = tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
@@ -193,3 +183,26 @@ def test_the_tools_for_pages_run_by_themselves(tmp_path):
         command = [sys.executable, "-c", f"import runpy; runpy.run_path({str(ROOT / 'tools' / name)!r}, run_name='checked')"]
 
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 0
+
+
+OF_LIBRARIES = {"jax/_src/distributed.py"}  # Files of others that docstrings name.
+
+
+def test_python_files_that_docstrings_name_are_there() -> None:
+    """By any end of their path, such as `rebalance.py`: a file that was renamed is renamed in words, too."""
+    ends = {
+        "/".join(parts[start:])
+        for path in tracked_files()
+        if path.suffix == ".py"
+        for parts in [path.relative_to(ROOT).parts]
+        for start in range(len(parts))
+    }
+    named, lost = 0, []
+    for path in product_modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                for name in re.findall(r"`([\w./-]+\.py)`", node.value.value):
+                    named += 1
+                    lost += [] if name in ends | OF_LIBRARIES else [f"{place(path, node)} {name}"]
+    assert named > 50
+    assert lost == []

@@ -4,16 +4,30 @@ import os
 import subprocess
 import sys
 
+import pytest
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 
 from tests.architecture.sources import ROOT
 
-LAYERS = ("kernel", "webapi", "activity", "reconciling", "clusters", "tenants", "images", "storage", "jobs", "controlplane")
+LAYERS = (
+    "kernel",
+    "upstream",
+    "webapi",
+    "activity",
+    "reconciling",
+    "clusters",
+    "tenants",
+    "images",
+    "storage",
+    "jobs",
+    "controlplane",
+)
 HEIGHT = {name: height for height, name in enumerate(LAYERS)}
 HEIGHT["storage"] = HEIGHT["images"]  # Siblings: neither may know the other.
 
 
+@pytest.mark.capability("55", "Apps import downwards only, and the scheduler's core no framework")
 def test_the_import_contracts_hold():
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.architecture.sources import ROOT
 
 FOLDERS = ("platform", "tenants", "storage", "images", "jobs")
-OF_EXTRAS = {"tenants.ldap_backend"}  # Imported where its extra is set up, by nothing else.
+OF_EXTRAS = {"tenants.identity.ldap_backend"}  # Imported where its extra is set up, by nothing else.
 
 # Imports every module of the server in a process that refuses whatever belongs to a distribution that is not named.
 IMPORT_ALL = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from django.apps import apps
@@ -31,6 +31,7 @@ RELEASED = frozenset(
 )
 # Tables of a handful of rows, whose indexes are built before anybody notices.
 SMALL = frozenset({"clusters.cluster", "clusters.pool", "reconciling.lease", "reconciling.tick", "activity.cursor"})
+NAMES_ALONE = {"choices", "related_name"}  # Of a field: what Django knows and no table has.
 ADDING = (
     operations.CreateModel,
     operations.AddField,
@@ -48,13 +49,13 @@ def new_migrations() -> list[tuple[str, str, Migration]]:
     found = [(app, name, migration) for (app, name), migration in loader.disk_migrations.items() if app in OURS]
     assert {(app, name) for app, name, _ in found} >= RELEASED, "a released migration is gone"
     return sorted(
-        ((app, name, migration) for app, name, migration in found if (app, name) not in RELEASED), key=lambda one: one[:2]
+        ((app, name, migration) for app, name, migration in found if (app, name) not in RELEASED), key=lambda entry: entry[:2]
     )
 
 
 def problems_of(app: str, migration: Migration) -> Iterator[str]:
     """Why the release before would not survive it, in words. Tables that it does not know may change as they like."""
-    made = _made_by([migration, *(one for of_app, _, one in new_migrations() if of_app == app)])
+    made = _made_by([migration, *(other for of_app, _, other in new_migrations() if of_app == app)])
     for operation in migration.operations:
         model = str(getattr(operation, "model_name_lower", ""))
         if not isinstance(operation, ADDING) and model not in made:
@@ -79,26 +80,38 @@ def _made_by(migrations: Iterable[Migration]) -> set[str]:
 def _problems_of_separate(app: str, operation: operations.SeparateDatabaseAndState, migration: Migration) -> Iterator[str]:
     """Indexes may be built by hand where AddIndexOnline does not do: outside a transaction, and so that it can be taken back.
 
-    They may be taken away as well: the release before is slower without one, and nothing worse.
+    They may be taken away as well: the release before is slower without one, and nothing worse. Choices and the names of models
+    and of their reverse relations are in no database, where a renamed model keeps its table.
     """
     by_hand = all(
         isinstance(each, operations.RunPython) and each.reverse_code is not None for each in operation.database_operations
     )
-    only_indexes = all(
-        isinstance(each, (operations.AddIndex, operations.RemoveIndex)) or _only_drops_its_index(each, app, migration)
+    is_without_effect = _keeps_tables(operation.state_operations, app, migration) and all(
+        isinstance(each, (operations.AddIndex, operations.RemoveIndex, operations.RenameModel, operations.AlterModelTable))
+        or _leaves_the_column(each, app, migration)
         for each in operation.state_operations
     )
-    if not (by_hand and only_indexes) or (operation.database_operations and migration.atomic):
+    if not (by_hand and is_without_effect) or (operation.database_operations and migration.atomic):
         yield f"{operation.describe()}: hides what it does to the database"
 
 
-def _only_drops_its_index(operation: Operation, app: str, migration: Migration) -> bool:
+def _keeps_tables(state_operations: Sequence[Operation], app: str, migration: Migration) -> bool:
+    """Whether each model, under its old name or a new one, has its table still, and so the primary key of every row."""
+    state = MigrationLoader(None).project_state(migration.dependencies[0])
+    before = {(model._meta.app_label, model._meta.db_table) for model in state.apps.get_models()}
+    for each in state_operations:
+        each.state_forwards(app, state)
+    return {(model._meta.app_label, model._meta.db_table) for model in state.apps.get_models()} == before
+
+
+def _leaves_the_column(operation: Operation, app: str, migration: Migration) -> bool:
     if not isinstance(operation, operations.AlterField):
         return False
     before = MigrationLoader(None).project_state(migration.dependencies[0]).models[app, operation.model_name_lower]
     *_, given = before.fields[operation.name].deconstruct()
     *_, wanted = operation.field.deconstruct()
-    return {**given, "db_index": False} == wanted
+    given, wanted = ({name: value for name, value in each.items() if name not in NAMES_ALONE} for each in (given, wanted))
+    return wanted in (given, {**given, "db_index": False})
 
 
 def _problems_of_existing(app: str, model: str, operation: Operation, migration: Migration) -> Iterator[str]:
@@ -117,6 +130,7 @@ def _problems_of_existing(app: str, model: str, operation: Operation, migration:
         yield f"{operation.describe()}: nobody may write while it is built; use AddIndexOnline"
 
 
+@pytest.mark.capability("120", "New migrations only add")
 @pytest.mark.parametrize(("app", "name", "migration"), new_migrations())
 def test_a_new_migration_only_adds(app: str, name: str, migration: Migration) -> None:
     assert list(problems_of(app, migration)) == []
@@ -140,6 +154,19 @@ def test_what_the_release_before_would_not_survive_is_named(operation: Operation
     migration = type("Migration", (Migration,), {"operations": [operation]})("0009_example", "jobs")
     [problem] = problems_of("jobs", migration)
     assert words in problem
+
+
+def test_a_renamed_model_keeps_its_table_and_no_migration_says_otherwise() -> None:
+    renamed, table = operations.RenameModel("Job", "Work"), operations.AlterModelTable("Work", "jobs_job")
+
+    def problems(*state_operations: Operation) -> list[str]:
+        separate = operations.SeparateDatabaseAndState(state_operations=list(state_operations))
+        kind = type("Migration", (Migration,), {"operations": [separate], "dependencies": [("jobs", "0018_expected_error")]})
+        return list(problems_of("jobs", kind("0019_example", "jobs")))
+
+    assert problems(renamed, table) == []
+    assert "hides what it does" in problems(renamed)[0]
+    assert "hides what it does" in problems(operations.AlterModelTable("Job", "jobs_other"))[0]
 
 
 def test_no_two_migrations_wait_for_each_other() -> None:

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from tests.architecture.sources import ROOT
-from tools import capabilities
+from tests.architecture.sources import ROOT, has_test
 
 PAGE = ROOT / "docs" / "security.md"
 ROW = re.compile(r"^\| ([TC]\d+) \|(.+)\|$", re.MULTILINE)
@@ -27,7 +26,7 @@ def test_a_row_names_tests_that_exist_or_says_what_is_missing(number: str) -> No
     named = TEST.findall(shown_by)
 
     assert named or shown_by.startswith("not yet: "), shown_by
-    assert not [test for test in named if not capabilities.exists(test)]
+    assert not [test for test in named if not has_test(test)]
 
 
 @pytest.mark.parametrize("number", [number for number in NUMBERS if number.startswith("T")])

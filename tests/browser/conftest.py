@@ -9,6 +9,7 @@ that its policy refused) fails the test, even where everything looked right.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,12 +87,8 @@ def open_browser(chromium: Browser, live_portal: LivePlatform, complaints: Compl
     contexts: list[BrowserContext] = []
 
     def make(**options: object) -> BrowserContext:
-        facts = {"base_url": live_portal.url, "locale": "en-GB", "viewport": {"width": 1360, "height": 900}, **options}
-        context = chromium.new_context(**facts)  # type: ignore[arg-type]
-        context.set_default_timeout(TIMEOUT_MS)
-        context.on("page", complaints.listen)
-        contexts.append(context)
-        return context
+        contexts.append(_browser(chromium, live_portal, complaints, **options))
+        return contexts[-1]
 
     yield make
     left = [context for context in contexts if context in chromium.contexts]  # A test may have closed one itself.
@@ -115,13 +112,59 @@ def sign_in(open_browser: Callable[..., BrowserContext], sessions: dict[str, Any
 
     def enter(user: LiveUser, *, fresh: bool = False, **options: object) -> Page:
         context = open_browser(**options)
-        if user.name in sessions and not fresh:
-            context.add_cookies(sessions[user.name])
-            return context.new_page()
-        answer = context.request.post("/api/v1/session", data={"name": user.name, "password": user.password})
-        assert answer.ok, answer.text()
-        if not fresh:
-            sessions[user.name] = context.cookies()
+        _sign_in(context, user, {} if fresh else sessions)
         return context.new_page()
 
     return enter
+
+
+@pytest.fixture(scope="module")
+def kept_pages(chromium: Browser, live_portal: LivePlatform, sessions: dict[str, Any]) -> Iterator[KeptPages]:
+    with contextlib.ExitStack() as stack:
+        yield KeptPages(lambda complaints, **options: _browser(chromium, live_portal, complaints, **options), sessions, stack)
+
+
+@pytest.fixture
+def kept_page(kept_pages: KeptPages) -> Iterator[SignIn]:
+    """The page of somebody who is signed in, the same for all tests of a file: each opens its address there anew. A page in a
+    browser of its own takes three times as much computing, because a process begins and reads all scripts."""
+    kept_pages.complaints.found.clear()
+    yield kept_pages.of
+    assert kept_pages.complaints.found == []
+
+
+class KeptPages:
+    """Pages by person, and what any of them complained about. `stack` closes them."""
+
+    def __init__(
+        self, open_browser: Callable[..., BrowserContext], sessions: dict[str, Any], stack: contextlib.ExitStack
+    ) -> None:
+        self.complaints = Complaints()
+        self._open_browser, self._sessions, self._stack = open_browser, sessions, stack
+        self._pages: dict[str, Page] = {}
+
+    def of(self, user: LiveUser, **options: object) -> Page:
+        """`options` are those of the person's first call."""
+        if user.name not in self._pages:
+            context = self._open_browser(self.complaints, **options)
+            self._stack.callback(context.close)
+            _sign_in(context, user, self._sessions)
+            self._pages[user.name] = context.new_page()
+        return self._pages[user.name]
+
+
+def _browser(chromium: Browser, platform: LivePlatform, complaints: Complaints, **options: object) -> BrowserContext:
+    facts = {"base_url": platform.url, "locale": "en-GB", "viewport": {"width": 1360, "height": 900}, **options}
+    context = chromium.new_context(**facts)  # type: ignore[arg-type]
+    context.set_default_timeout(TIMEOUT_MS)
+    context.on("page", complaints.listen)
+    return context
+
+
+def _sign_in(context: BrowserContext, user: LiveUser, sessions: dict[str, Any]) -> None:
+    if user.name in sessions:
+        context.add_cookies(sessions[user.name])
+        return
+    answer = context.request.post("/api/v1/session", data={"name": user.name, "password": user.password})
+    assert answer.ok, answer.text()
+    sessions[user.name] = context.cookies()

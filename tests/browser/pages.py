@@ -53,6 +53,7 @@ PAGES = (
     PageAt("device", "/device?code=BBBB-CCCC"),
     PageAt("tenants", "/tenants"),
     PageAt("tenant", "/tenants/{tenant}"),
+    PageAt("tenant-registries", "/tenants/{tenant}/registries"),
     PageAt("quotas", "/quotas", is_for_operators=True),
     PageAt("approvals", "/approvals"),
     PageAt("bookings", "/bookings"),

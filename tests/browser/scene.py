@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -113,6 +114,9 @@ def furnish(platform: LivePlatform, scene: Scene, names: Names = PLAIN_NAMES) ->
     operator.api("POST", "/announcements", {"text": "New drivers on the 12th: jobs move to other nodes.", "level": "info"})
     scene.member.api("POST", "/priority-requests", {"job": scene.waiting["id"], "priority": "high", "reason": names.reason})
     scene.member.api("POST", "/volumes", {"tenant": scene.member.tenant, "name": names.volume, "description": names.text})
+    manager = platform.person("registrar", tenant=names.tenant, role="manager")
+    for host in ("registry.example.org:5000", "images.example.org"):
+        manager.api("PUT", f"/tenants/{manager.tenant}/registries/{host}", {"username": "robot", "password": secrets.token_hex()})
     scene.member.api("POST", "/saved-filters", {"page": "jobs", "name": names.filter, "query": "state=failed&since=7d"})
     if names.template:
         tags, spec = list(names.tags), {"command": "true", "name": names.done}

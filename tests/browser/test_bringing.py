@@ -57,11 +57,12 @@ def submit_and_read(page: Page, name: str, line: str) -> None:
     expect(page.get_by_text(line).first).to_be_visible()
 
 
+@pytest.mark.capability("6.23", "A converted job runs without the old system")
 def test_an_openpai_job_is_opened_explained_and_runs(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("opal", tenant="openpai"))
     open_listening(page, "/submit")
     page.locator("input[type=file]").first.set_input_files(payload("job.yaml", OPENPAI))
-    notes = page.get_by_role("region", name="job.yaml was made a job of Berth")
+    notes = page.get_by_role("region", name="job.yaml was converted to a Berth job")
     expect(notes.get_by_text("Virtual cluster vision says nothing about the queues here.")).to_be_visible()
     expect(notes.get_by_text("There is no SSH into tasks.")).to_be_visible()
     expect(notes.get_by_text("Role task_role is called task-role")).to_be_visible()
@@ -74,6 +75,7 @@ def test_an_openpai_job_is_opened_explained_and_runs(sign_in: SignIn, live_porta
     submit_and_read(page, "from_openpai", "seventeen from 1")
 
 
+@pytest.mark.capability("6.23", "A converted job runs without the old system")
 def test_a_script_for_slurm_is_dropped_explained_and_runs(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("sly", tenant="slurm"))
     open_listening(page, "/submit")
@@ -87,7 +89,7 @@ def test_a_script_for_slurm_is_dropped_explained_and_runs(sign_in: SignIn, live_
         }""",
         SCRIPT,
     )
-    notes = page.get_by_role("region", name="night.sbatch was made a job of Berth")
+    notes = page.get_by_role("region", name="night.sbatch was converted to a Berth job")
     expect(notes.get_by_text("Partition gpu says nothing about the pools here.")).to_be_visible()
     expect(notes.get_by_text("srun runs its command where it stands")).to_be_visible()
     submit_and_read(page, "from-slurm", "rank 0 of 1")
@@ -120,8 +122,8 @@ def test_a_folder_is_chosen_and_a_job_runs_from_it(sign_in: SignIn, live_portal:
     page.get_by_role("button", name="Code and data").click()
     page.get_by_label("Code folder", exact=True).and_(page.locator("input")).set_input_files(folder)
     code = page.get_by_role("region", name="Code folder digits")
-    expect(code.get_by_text(re.compile("digits comes along: 5 files"))).to_be_visible()
-    expect(code.get_by_text("2 files stay here, as .berthignore says.")).to_be_visible()
+    expect(code.get_by_text(re.compile("digits is part of the job: 5 files"))).to_be_visible()
+    expect(code.get_by_text("2 files are not uploaded, as .berthignore says.")).to_be_visible()
     submit_and_read(page, "with-code", "trained net seventeen")
     expect(page.get_by_text("secret")).to_have_count(0)
     [job] = [row for row in member.items("/jobs") if row["name"] == "with-code"]
@@ -145,9 +147,9 @@ def test_what_is_pasted_is_told_in_chinese_and_mistakes_come_at_once(sign_in: Si
     page.goto("/submit?view=yaml")
     expect(page.locator(".cm-content")).to_be_visible()
     paste(page, SCRIPT.replace("--time=10", "--time=soon --nodes=none"))
-    expect(page.get_by_text('--time "soon" is no time.')).to_be_visible()
+    expect(page.get_by_text('--time "soon" 不是时间。')).to_be_visible()
     expect(page.get_by_text("第 4 行").first).to_be_visible()
-    expect(page.get_by_text('--nodes "none" is no number of machines.')).to_be_visible()
+    expect(page.get_by_text('--nodes "none" 不是机器数。')).to_be_visible()
     paste(page, SCRIPT)
     expect(page.get_by_text("分区 gpu 与这里的资源池无关。")).to_be_visible()
     expect(page.locator(".cm-content")).to_contain_text("name: from-slurm")

@@ -126,8 +126,8 @@ def test_the_order_of_the_list_begins_at_the_one_chosen(sign_in: SignIn, live_po
     order = page.get_by_role("combobox", name="Order")
     tab_to(page, order)
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("option", name="ended last first")).to_be_visible()
-    expect(page.locator("[role=option][data-combobox-selected]")).to_have_text("ended last first")  # After they are drawn.
+    expect(page.get_by_role("option", name="last ended first")).to_be_visible()
+    expect(page.locator("[role=option][data-combobox-selected]")).to_have_text("last ended first")  # After they are drawn.
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/jobs?sort=priority")

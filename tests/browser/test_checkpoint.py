@@ -28,7 +28,7 @@ def test_a_checkpoint_is_shown_with_its_age_size_and_files_and_a_rerun_goes_on_f
     open_page(page, f"/jobs/{job['id']}")
     card = page.get_by_role("region", name="Checkpoint")
     expect(card).to_contain_text("ready")
-    expect(card).to_contain_text("A new job can go on from it")
+    expect(card).to_contain_text("A new job can resume from this checkpoint")
     expect(card.locator("time")).to_contain_text("ago")
     expect(card.get_by_role("row").filter(has_text="Size")).to_contain_text("10 B")
     expect(card.get_by_role("row").filter(has_text="Size")).to_contain_text("1 file")

@@ -41,7 +41,7 @@ def test_two_runs_ticked_in_the_list_stand_side_by_side(sign_in: SignIn, live_po
     changed = files.get_by_role("row").filter(has=page.get_by_role("img", name="changed"))
     expect(changed).to_have_count(1)
     expect(changed).to_contain_text(re.compile(r'SEED: "1".*SEED: "2"', re.DOTALL))
-    page.get_by_role("switch", name="Only differences").press("Space")
+    page.get_by_role("switch", name="Show only differences").press("Space")
     expect(facts.get_by_role("rowheader", name="Memory")).to_have_count(0)
 
     open_page(page, f"/jobs/{second['id']}")
@@ -72,7 +72,7 @@ def test_escape_closes_the_window_on_top_and_what_was_typed_below_stays(sign_in:
     page.get_by_role("button", name="Rerun", exact=True).click()
     text = page.get_by_label("Spec of the new job (YAML)")
     expect(text).to_have_value(re.compile("memory: 2Gi"))  # As it was written, not in bytes.
-    expect(page.get_by_text("Nothing changes.")).to_be_visible()
+    expect(page.get_by_text("No changes.")).to_be_visible()
     text.fill(text.input_value().replace("2Gi", "3Gi"))
     page.get_by_role("dialog").get_by_role("button", name="CLI · curl · Python").click()
     expect(page.get_by_role("dialog", name="Do the same outside the portal")).to_be_visible()

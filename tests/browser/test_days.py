@@ -20,12 +20,13 @@ pytestmark = pytest.mark.browser
 PRINTS = "for i in 1 2 3 4 5 6; do echo step $i; [ $i != 3 ] || until [ -e go ]; do sleep 0.1; done; done; sleep 600"
 
 
+@pytest.mark.capability("36", "The portal submits by form and by file")
 def test_a_member_fills_in_the_form_and_sees_the_job_succeed(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("fay", tenant="forms"))
     open_listening(page, "/submit")
     page.get_by_label("Name", exact=True).fill("by-form")
     page.get_by_label("Command").fill("echo made by a form")
-    expect(page.get_by_text("It would start at once")).to_be_visible()
+    expect(page.get_by_text("The job would start at once")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
     expect(page.get_by_role("heading", level=1)).to_have_text("by-form")
@@ -34,6 +35,9 @@ def test_a_member_fills_in_the_form_and_sees_the_job_succeed(sign_in: SignIn, li
     expect(page.get_by_text("made by a form").first).to_be_visible()
 
 
+@pytest.mark.capability("36", "The portal submits by form and by file")
+@pytest.mark.capability("38", "A rerun shows the difference")
+@pytest.mark.capability("53", "Members, managers and operators do a day's work in the browser")
 def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
     sign_in: SignIn, live_portal: LivePlatform
 ) -> None:
@@ -51,10 +55,10 @@ def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
     page.keyboard.insert_text(
         f"name: by-yaml\nresources: {{cpu: 100m, memory: 64Mi, gpu: 2}}\nmax_runtime: 1h\ncommand: |\n  {PRINTS}\n"
     )
-    expect(page.get_by_text("It would start at once")).to_have_count(0)
+    expect(page.get_by_text("The job would start at once")).to_have_count(0)
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
-    expect(page.locator("main").get_by_text("waiting").first).to_be_visible()
+    expect(page.locator("main").get_by_text("queued").first).to_be_visible()
     expect(page.locator("main").get_by_text(re.compile("needs 2 GPUs")).first).to_be_visible()
 
     member.stop(holder, grace_seconds=0)
@@ -80,6 +84,7 @@ def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
     expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
 
 
+@pytest.mark.capability("53", "No line of a log is missed or doubled over a break")
 def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("lou", tenant="lines")
     waiting = "until [ -e go-$i ]; do sleep 0.1; done"  # However long the page takes to open, and the break to be seen.
@@ -104,18 +109,19 @@ def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal:
     assert _shown_lines(page) == [f"line-{n}" for n in range(1, 121)]
 
 
+@pytest.mark.capability("53", "Members, managers and operators do a day's work in the browser")
 def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("ned", tenant="narrow")
     queue = _queue_of(live_portal, "narrow")
     pool = live_portal.operator.items("/pools")[0]
     live_portal.operator.api("PUT", f"/queues/{queue['id']}/limits", [{"pool": pool["id"], "gpu_millis": 1000}])
-    one = {"command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}
-    first = member.submit({"name": "goes-first", **one}, wait=("running",))
-    waiting = member.submit({"name": "held-back", **one})
+    spec = {"command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}
+    first = member.submit({"name": "goes-first", **spec}, wait=("running",))
+    waiting = member.submit({"name": "held-back", **spec})
     member.wait_for_reason(waiting, "ceiling")
     watching = sign_in(member)
     open_listening(watching, f"/jobs/{waiting['id']}")
-    expect(watching.locator("main").get_by_text("waiting").first).to_be_visible()
+    expect(watching.locator("main").get_by_text("queued").first).to_be_visible()
 
     page = sign_in(live_portal.operator)
     page.goto("/quotas")
@@ -129,6 +135,8 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
         member.stop(job, grace_seconds=0)
 
 
+@pytest.mark.capability("53", "Members, managers and operators do a day's work in the browser")
+@pytest.mark.capability("121", "An operator is told beforehand whom the emptying of a machine touches")
 def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("dee", tenant="drained")
     job = member.submit(
@@ -148,6 +156,7 @@ def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live
     member.stop(job, grace_seconds=0)
 
 
+@pytest.mark.capability("53", "Two tenants see nothing of each other")
 def test_two_tenants_see_nothing_of_each_other(sign_in: SignIn, live_portal: LivePlatform) -> None:
     secretive = live_portal.person("sue", tenant="secretive")
     curious = live_portal.person("cyd", tenant="curious")
@@ -165,12 +174,13 @@ def test_two_tenants_see_nothing_of_each_other(sign_in: SignIn, live_portal: Liv
         assert "whisper" not in page.locator("body").inner_text()
 
 
+@pytest.mark.capability("6.18", "Operators read in the portal what the self-test found")
 def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: SignIn, live_portal: LivePlatform) -> None:
     """A run that found something, as a hole would leave it; nobody else is offered the page."""
     page = sign_in(live_portal.operator)
     page.goto("/clusters")
-    reports = page.get_by_role("region", name="Self-tests of the isolation")
-    expect(reports.get_by_text("None has run yet.")).to_be_visible()
+    reports = page.get_by_role("region", name="Isolation self-tests")
+    expect(reports.get_by_text("No self-test has run yet.")).to_be_visible()
     finding = {"operation": "GET /api/v1/jobs/{job}", "by": "stranger", "status": 200, "problem": "it names the job", "query": []}
     live_portal.execute(
         "INSERT INTO controlplane_selftest "
@@ -231,7 +241,7 @@ class BreakableLine:
 
 def _shown_lines(page: Page) -> list[str]:
     """All lines of the log as the page draws them while it is scrolled from its beginning to its end."""
-    page.get_by_role("button", name="To the beginning").click()
+    page.get_by_role("button", name="Go to the beginning").click()
     log = page.get_by_role("log")
     expect(log.get_by_text("line-1", exact=True)).to_be_visible()
     seen: dict[str, None] = {}

@@ -44,7 +44,7 @@ def test_an_account_is_connected_and_its_password_stays_where_it_is_kept(
 ) -> None:
     page = sign_in(live_portal.person("kim", tenant="vision"))
     page.goto("/account?tab=security")
-    expect(page.get_by_label("Present password")).to_be_visible()
+    expect(page.get_by_label("Current password")).to_be_visible()
     form = page.get_by_role("region", name="Directory of your organisation")
     form.get_by_label("Name in the directory").fill("kim.directory")
     form.get_by_label("Password in the directory").fill("not this one")
@@ -64,7 +64,7 @@ def test_an_account_is_connected_and_its_password_stays_where_it_is_kept(
     page.goto("/account?tab=security")
     expect(page.get_by_role("region", name="Password", exact=True)).to_contain_text("kept in the directory of your organisation")
     expect(page.get_by_role("button", name="Set up")).to_be_visible()
-    for label in ("Present password", "Name in the directory"):
+    for label in ("Current password", "Name in the directory"):
         expect(page.get_by_label(label)).to_have_count(0)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 # WCAG 2.2 AA and what it builds on.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-OWN_TITLES = {"job", "queue", "tenant", "node", "template"}  # These are called what their object is called.
+OWN_TITLES = {"job", "queue", "tenant", "tenant-registries", "node", "template"}  # These are called what their object is called.
 MEMBER_PAGES = [page for page in PAGES if not page.is_for_operators]
 
 
@@ -36,16 +36,22 @@ def axe() -> str:
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
+@pytest.mark.capability(
+    "53", "Every page opens for an operator and a member, in both languages and schemes, and breaks no rule of WCAG 2.2 AA"
+)
 @pytest.mark.parametrize("at", PAGES, ids=lambda at: at.name)
-def test_an_operator_opens_it(at: PageAt, sign_in: SignIn, live_portal: LivePlatform, scene: Scene, axe: str) -> None:
-    page = sign_in(live_portal.operator, color_scheme="light")
+def test_an_operator_opens_it(at: PageAt, kept_page: SignIn, live_portal: LivePlatform, scene: Scene, axe: str) -> None:
+    page = kept_page(live_portal.operator, color_scheme="light")
     open_page(page, scene.address(at.path))
     assert violations(page, axe) == []
 
 
+@pytest.mark.capability(
+    "53", "Every page opens for an operator and a member, in both languages and schemes, and breaks no rule of WCAG 2.2 AA"
+)
 @pytest.mark.parametrize("at", MEMBER_PAGES, ids=lambda at: at.name)
-def test_a_member_opens_it_in_chinese_and_in_the_dark(at: PageAt, sign_in: SignIn, scene: Scene, axe: str) -> None:
-    page = sign_in(scene.member, color_scheme="dark", locale="zh-CN")
+def test_a_member_opens_it_in_chinese_and_in_the_dark(at: PageAt, kept_page: SignIn, scene: Scene, axe: str) -> None:
+    page = kept_page(scene.member, color_scheme="dark", locale="zh-CN")
     open_page(page, scene.address(at.path))
     if at.name not in OWN_TITLES and not at.name.startswith("job-"):
         expect(page.get_by_role("heading", level=1).first).to_have_text(re.compile(r"[\u4e00-\u9fff]"))
@@ -54,7 +60,7 @@ def test_a_member_opens_it_in_chinese_and_in_the_dark(at: PageAt, sign_in: SignI
 
 # Among what is opened; without these the test would be none.
 OPENED = {
-    "member": {"Rerun", "Stop", "Saved filters", "Save these filters", "Add tag", "Make a token", "Set up"},
+    "member": {"Rerun", "Stop", "Saved filters", "Save these filters", "Add tag", "Create a token", "Set up"},
     "operator": {"Plan maintenance", "New prices", "Drain…", "New user", "Edit", "Rules", "Book GPUs"},
 }
 

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.browser
 GUIDED_SECONDS = 300  # The promise: a first job in five minutes from an empty installation.
 
 
+@pytest.mark.capability("122", "A newcomer is led to a finished job in the browser, in less than five minutes")
 def test_a_newcomer_is_led_to_a_finished_job_and_on(sign_in: SignIn, live_portal: LivePlatform) -> None:
     newcomer = live_portal.person("nia", tenant="fresh")
     page = sign_in(newcomer)
@@ -36,20 +37,21 @@ def test_a_newcomer_is_led_to_a_finished_job_and_on(sign_in: SignIn, live_portal
     assert [job["state"] for job in newcomer.items("/jobs?mine=true")] == ["succeeded"]
 
     page.get_by_role("link", name="Home", exact=True).click()
-    expect(steps.locator("[aria-current=step]").get_by_role("heading")).to_have_text("Go on with your own")
+    expect(steps.locator("[aria-current=step]").get_by_role("heading")).to_have_text("Submit your own job")
     expect(steps.get_by_role("link", name="Read its log")).to_be_visible()
     expect(steps.get_by_role("link", name="From a notebook")).to_be_visible()
-    steps.get_by_role("button", name="I found my way").click()
+    steps.get_by_role("button", name="Hide these steps").click()
     expect(steps).to_have_count(0)
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     elsewhere = sign_in(newcomer, fresh=True)
     for seen in (page, elsewhere):
         seen.goto("/")
         expect(seen.get_by_role("heading", level=1)).to_have_text("Hello, nia")
-        expect(seen.get_by_role("heading", name="My jobs that wait or run")).to_be_visible()
+        expect(seen.get_by_role("heading", name="My queued and running jobs")).to_be_visible()
         expect(seen.get_by_role("region", name="Your first job in three steps")).to_have_count(0)
 
 
+@pytest.mark.capability("38", "Whoever stops a job may say why, and whoever sees the job reads it")
 def test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("rea", tenant="reasons")
     jobs = [
@@ -70,12 +72,13 @@ def test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job(sign_in: SignI
     page.get_by_role("button", name="Stop", exact=True).click()
     dialog.get_by_label("Reason (optional)").fill("room for others")
     dialog.get_by_role("button", name="Stop", exact=True).click()
-    expect(dialog.get_by_text(re.compile("Done: 2"))).to_be_visible()
+    expect(dialog.get_by_text(re.compile("2 succeeded"))).to_be_visible()
     for job in jobs[1:]:
         ended = member.wait(job)
         assert ended["reason"]["text"] == "Stopped by rea: room for others"
 
 
+@pytest.mark.capability("107", "A template shows how its last test run ended, by portal, command line and API")
 def test_a_template_shows_how_its_test_run_ended(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("tom", tenant="tries")
     made = member.api(
@@ -93,6 +96,7 @@ def test_a_template_shows_how_its_test_run_ended(sign_in: SignIn, live_portal: L
     expect(page.get_by_text("Test outdated")).to_be_visible()
 
 
+@pytest.mark.capability("53", "Times are shown in the preferred zone, which is named")
 def test_times_are_shown_in_the_zone_that_one_prefers(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("zoe", tenant="zones")
     job = member.submit({"name": "early", "command": "true", "resources": SMALL}, wait=True)
@@ -110,6 +114,7 @@ def test_times_are_shown_in_the_zone_that_one_prefers(sign_in: SignIn, live_port
     expect(other.locator("main time").first).to_have_attribute("title", re.compile(r"GMT\+5:45$"))
 
 
+@pytest.mark.capability("110", "A feature that is off is gone from portal and API, for the installation or a tenant")
 def test_what_is_switched_off_is_no_page_and_shows_no_cost(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("una", tenant="plain")
     for feature in ("notebook", "billing"):
@@ -128,7 +133,7 @@ def test_what_is_switched_off_is_no_page_and_shows_no_cost(sign_in: SignIn, live
     _is_free_of_costs(page)
     page.goto("/submit")
     page.get_by_label("Command").fill("true")
-    expect(page.get_by_text("It would start at once")).to_be_visible()
+    expect(page.get_by_text("The job would start at once")).to_be_visible()
     _is_free_of_costs(page)
 
 
@@ -136,6 +141,7 @@ def _is_free_of_costs(page: Page) -> None:
     expect(page.locator("main").get_by_text(re.compile(r"\bCosts?\b"))).to_have_count(0)
 
 
+@pytest.mark.capability("122", "A refusal links its rule")
 def test_a_refusal_links_its_rule(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("ruth", tenant="rules")
     page = sign_in(member)

@@ -37,6 +37,7 @@ class Watch:
         assert self.page.url.startswith(self.home), where
 
 
+@pytest.mark.capability("53", "Users' text stays text")
 def test_five_hundred_texts_in_a_log_stay_text(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("hana", tenant="hostile")
     lines = texts()
@@ -56,6 +57,7 @@ def test_five_hundred_texts_in_a_log_stay_text(sign_in: SignIn, live_portal: Liv
     assert page.locator("main a[href^='javascript'], main a[href*='evil.example']").count() == 0
 
 
+@pytest.mark.capability("53", "Users' text stays text")
 def test_names_titles_tags_and_errors_stay_text(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("hal", tenant="hostile", role="manager")
     kept = _leave_everywhere(live_portal, member)

@@ -32,8 +32,8 @@ def test_everybody_of_an_imported_file_is_invited_and_comes_in_by_a_link(
     dialog.get_by_role("textbox", name="Lines").fill(PEOPLE.format(tenant))
     dialog.get_by_role("button", name="Check").click()
     dialog.get_by_role("button", name="Import", exact=True).click()
-    dialog.get_by_role("button", name="Invite all 2 new").click()
-    expect(dialog.get_by_text("2 invitations made")).to_be_visible()
+    dialog.get_by_role("button", name="Invite all 2 new users").click()
+    expect(dialog.get_by_text("2 invitations created")).to_be_visible()
     with page.expect_download() as downloaded:
         dialog.get_by_role("button", name="Save the links (CSV)").click()
     rows = list(csv.DictReader(io.StringIO(downloaded.value.path().read_text(encoding="utf-8-sig"))))
@@ -44,7 +44,7 @@ def test_everybody_of_an_imported_file_is_invited_and_comes_in_by_a_link(
     expect(newcomer.get_by_text("imports, as member")).to_be_visible()
     expect(newcomer.get_by_text("For erin@example.org, invited by operator.")).to_be_visible()
     expect(newcomer.get_by_label("User name")).to_have_value("erin")  # The account is there: it cannot be called otherwise.
-    for field in ("Password", "The same password again"):
+    for field in ("Password", "Repeat the password"):
         newcomer.get_by_role("textbox", name=field, exact=True).fill(PASSWORD)
     newcomer.get_by_role("button", name="Join").click()
     newcomer.wait_for_url("**/")
@@ -60,7 +60,7 @@ def test_a_page_that_was_never_loaded_waits_for_the_server_instead_of_breaking(
     page.route("**/*", lambda route: route.abort("connectionrefused"))
     page.get_by_role("link", name="Usage", exact=True).click()
     expect(page.get_by_text("Berth cannot be reached").first).to_be_visible()
-    expect(page.get_by_text("This page broke")).to_have_count(0)
+    expect(page.get_by_text("This page failed")).to_have_count(0)
     page.unroute_all(behavior="ignoreErrors")
     expect(page.get_by_role("heading", level=1)).to_have_text("Usage")  # By itself.
     complaints.found.clear()
@@ -71,11 +71,11 @@ def test_who_must_sign_in_again_is_told_that_the_job_being_written_is_kept(sign_
     open_page(page, "/submit")
     page.get_by_label("Name", exact=True).fill("half-written")
     page.get_by_label("Command").fill("echo on")
-    expect(page.get_by_text("It would start at once")).to_be_visible()
+    expect(page.get_by_text("The job would start at once")).to_be_visible()
     page.context.clear_cookies()
     page.keyboard.type("!")  # The plan beside it is asked for, and finds that nobody is signed in, if nothing else did before.
     expect(page.get_by_text("Your session has ended.")).to_be_visible()
-    expect(page.get_by_text("The job that you were writing is kept in this tab")).to_be_visible()
+    expect(page.get_by_text("Your unsubmitted job is kept in this tab")).to_be_visible()
 
 
 def test_all_outputs_come_as_one_archive(sign_in: SignIn, live_portal: LivePlatform) -> None:

@@ -25,9 +25,9 @@ def test_a_job_that_waited_is_said_to_be_stopped_and_one_that_ended_before_to_ha
         page.get_by_role("checkbox", name=f"Select {name}").check()
     page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
-    told = page.get_by_role("dialog", name="Done: 2. Not done: 0.")
-    expect(told.get_by_role("listitem").filter(has_text="waits")).to_contain_text("It is stopped.")
-    expect(told.get_by_role("listitem").filter(has_text="done-before")).to_contain_text("It had already ended: succeeded.")
+    told = page.get_by_role("dialog", name="2 succeeded, 0 failed.")
+    expect(told.get_by_role("listitem").filter(has_text="waits")).to_contain_text("The job is stopped.")
+    expect(told.get_by_role("listitem").filter(has_text="done-before")).to_contain_text("The job had already ended: succeeded.")
     assert member.job(waits)["state"] == "stopped"
 
 

@@ -16,6 +16,7 @@ from tests.builders.live import LivePlatform, wait_until
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.capability("39", "The portal shows a smaller ask, which a click takes")
 def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("abe", tenant="asks")
     pool = live_portal.operator.items("/pools")[0]
@@ -35,12 +36,12 @@ def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sig
     half = page.get_by_role("row").filter(has_text=re.compile("^half"))
     expect(half.get_by_text("at once")).to_be_visible()
     expect(half.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
-    asked = page.get_by_role("row").filter(has_text=re.compile("^as asked"))
+    asked = page.get_by_role("row").filter(has_text=re.compile("^as requested"))
     expect(asked.get_by_text("at once")).to_have_count(0)
     expect(asked.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
 
-    page.get_by_role("button", name="Ask for this: half").click()
-    expect(page.get_by_text("It would start at once")).to_be_visible()
+    page.get_by_role("button", name="Use this size: half").click()
+    expect(page.get_by_text("The job would start at once")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
     expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
@@ -48,6 +49,7 @@ def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sig
     member.stop(holder, grace_seconds=0)
 
 
+@pytest.mark.capability("60", "Use and waste are shown on the command line and in the portal")
 def test_what_was_used_and_what_of_it_was_wasted_is_one_page(sign_in: SignIn, live_portal: LivePlatform) -> None:
     manager = live_portal.person("wim", tenant="wastes", role="manager")
     for command in ("sleep 2", "sleep 2; exit 3"):
@@ -55,12 +57,14 @@ def test_what_was_used_and_what_of_it_was_wasted_is_one_page(sign_in: SignIn, li
     _wait_for_bills(live_portal, "wim", 2)
     page = sign_in(manager)
     page.goto("/usage?by=user")
-    fates = page.get_by_role("region", name="What became of it")
+    fates = page.get_by_role("region", name="Outcome")
     expect(fates.get_by_text("useful").first).to_be_visible()
     expect(fates.get_by_text("failed").first).to_be_visible()
     expect(page.get_by_role("cell", name="wim").first).to_be_visible()
 
 
+@pytest.mark.simulated_gpus
+@pytest.mark.capability("60", "GPU hours that were held stand beside busy ones, by tenant, user, queue, pool and job")
 def test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held(sign_in: SignIn, live_portal: LivePlatform) -> None:
     """Pretended GPUs measure nothing: a day of a larger machine is written beside the jobs' own."""
     manager = live_portal.person("hana", tenant="measured", role="manager")
@@ -80,11 +84,11 @@ def test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held(sign_in: S
     )
     page = sign_in(manager)
     page.goto("/usage?by=user")
-    busy = page.get_by_role("region", name="Held and busy")
-    expect(busy.get_by_role("row").filter(has_text="worked")).to_contain_text("9 GPU-hours")
+    busy = page.get_by_role("region", name="Held and busy time")
+    expect(busy.get_by_role("row").filter(has_text=re.compile("^busy"))).to_contain_text("9 GPU-hours")
     expect(busy.get_by_role("row").filter(has_text="idle")).to_contain_text("21 GPU-hours")
     expect(busy.get_by_role("row").filter(has_text="not measured")).to_contain_text("10 GPU-hours")
-    expect(busy.get_by_role("group", name=re.compile(r"worked 22\.5%, idle 52\.5%, not measured 25%"))).to_be_visible()
+    expect(busy.get_by_role("group", name=re.compile(r"busy 22\.5%, idle 52\.5%, not measured 25%"))).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="hana").get_by_text("30%")).to_be_visible()
 
 

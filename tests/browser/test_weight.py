@@ -16,6 +16,7 @@ SENT = """() => performance.getEntriesByType('resource').filter((entry) => entry
     .map((entry) => [entry.name.split('/').pop(), entry.encodedBodySize])"""
 
 
+@pytest.mark.capability("53", "The first load is light")
 def test_the_first_load_is_light(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.operator)
     page.goto("/")

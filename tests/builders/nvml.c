@@ -85,6 +85,7 @@ int nvmlShutdown(void) { return OK; }
 const char *nvmlErrorString(int code) { return code == 15 ? "GPU is lost" : "stand-in"; }
 
 int nvmlSystemGetDriverVersion(char *text, unsigned int length) { snprintf(text, length, "550.00"); return OK; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 12040; return OK; }
 int nvmlDeviceGetCount_v2(unsigned int *count) { *count = look().count; return OK; }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {

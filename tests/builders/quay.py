@@ -12,7 +12,7 @@ from typing import Any
 
 from activity.sequencer import sequence
 from clusters.engines.fake import FakeEngine, Script, script_from_labels
-from clusters.engines.interface import NodeFacts, TaskWorkload, Workload
+from clusters.engines.interface import ObservedNode, TaskWorkload, Workload
 from clusters.models import Cluster, Pool
 from clusters.services import record_inventory
 from jobs.models import Attempt, Job, Task
@@ -30,7 +30,7 @@ TURNS_MAX = 200
 class Quay:
     """The platform of one test. Bob submits unless somebody else is named."""
 
-    def __init__(self, cast: Cast, *, nodes: list[NodeFacts] | None = None) -> None:
+    def __init__(self, cast: Cast, *, nodes: list[ObservedNode] | None = None) -> None:
         self.cast = cast
         self.now = datetime.now(UTC).replace(microsecond=0)
         self.scripts: dict[str, Script] = {}

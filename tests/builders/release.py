@@ -1,14 +1,18 @@
-"""The server as the platform's own user can run it: a copy that this user can read, and the user."""
+"""The server as the platform's own user can run it: a copy that this user can read, with settings of the tests, and the user."""
 
 from __future__ import annotations
 
 import pwd
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
 
 from tests.builders.prepared import made_once
 from tools import up
+
+PRODUCT_SETTINGS = "controlplane.settings"
+QUICK_SETTINGS = "platform_settings"  # The product's, but for what a password costs.
 
 
 @cache
@@ -19,6 +23,9 @@ def server_copy() -> Path:
         place.python = Path(sys.executable)
         (folder / "release").mkdir(exist_ok=True)
         up.copy_release(place)
+        settings = place.release / f"{QUICK_SETTINGS}.py"
+        shutil.copyfile(Path(__file__).with_name(settings.name), settings)
+        settings.chmod(0o644)
     return place.release
 
 

@@ -12,11 +12,11 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
-from jobs.scheduling.core.state.decisions import Admit, Decision, Evict, Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import Admit, Decision, Evict, WaitReason
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.replay.log import Checkpointed, Decided, Ended, Event, LimitsChanged, MachineChanged, Submitted, Withdrawn
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
 
 GIB = 1 << 30
 POOLS = (uuid.UUID(int=90), uuid.UUID(int=91))
@@ -39,16 +39,16 @@ def a_state(chance: random.Random) -> State:
     root = LimitedQueue(uuid.UUID(int=1), None, "root")
     limits = ({}, {"gpu_millis": Limit(deserved=8000)}, {"gpu_millis": Limit(guarantee=2000, deserved=6000, ceiling=12_000)})
     queues = [
-        LimitedQueue(uuid.UUID(int=10 + at), root.id, f"queue-{at}", {POOLS[0]: one} if one else {})
-        for at, one in enumerate(limits)
+        LimitedQueue(uuid.UUID(int=10 + at), root.id, f"queue-{at}", {POOLS[0]: limit} if limit else {})
+        for at, limit in enumerate(limits)
     ]
     capacities = tuple(Capacity(pool, f"pool-{at}", Resources(64_000, 256 * GIB, 16_000)) for at, pool in enumerate(POOLS))
     waiting = tuple(
-        Job(
+        JobAsk(
             f"job-{number:02}", 1 + (number % 3 if number > 12 else 0),
             GangAsk((RoleAsk("worker", small if number % 3 else share, 1 + number % 3, 2 + number % 3, data=data),)),
             ((0,), (1, 0), (0, 1))[number % 3], number // 4, (100, 500, 900)[number % 3],
-            withheld=Reason("budget", held=5, limit=5) if number == 13 else None,
+            withheld=WaitReason("budget", held=5, limit=5) if number == 13 else None,
             array="sweep" if number in (4, 7, 10) else "", parallel=1 if number in (4, 7, 10) else 0,
             max_runtime=600 if number % 2 else None,
         )
@@ -81,22 +81,24 @@ def _shuffled(chance: random.Random, items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def what_happens(state: State, now: int, decided: tuple[Decision, ...]) -> list[Event]:
     """The events up to the next pass: who was evicted is gone, one ends, one comes, a node goes away and comes back."""
-    events: list[Event] = [Ended(one.id) for one in decided if isinstance(one, Evict)]
-    started = sorted(one.id for one in decided if isinstance(one, Admit))
+    events: list[Event] = [Ended(decision.id) for decision in decided if isinstance(decision, Evict)]
+    started = sorted(decision.id for decision in decided if isinstance(decision, Admit))
     events += [Ended(started[0])] if started and now % 3 else []
     events += [Checkpointed(started[-1], now)] if len(started) > 1 else []
-    like = sorted(state.waiting, key=lambda one: one.id)[now % 5]
+    like = sorted(state.waiting, key=lambda waiting_job: waiting_job.id)[now % 5]
     job = replace(like, id=f"new-{now:03}", queue=1 + now % 3, submitted_at=now, array="", parallel=0)
     events.append(Submitted(job))
     if now % 4 == 0:
         events.append(Withdrawn("job-02" if now % 8 else f"new-{now:03}"))
-    machine = min(state.machines, key=lambda one: (one.pool, one.name))
+    machine = min(state.machines, key=lambda node: (node.pool, node.name))
     if now % 5 == 0:
         events.append(MachineChanged(replace(machine, blocked="cordoned" if now % 10 else "")))
     if now % 7 == 0:
         queues = tuple(
-            replace(one, limits={POOLS[0]: {"gpu_millis": Limit(deserved=4000, ceiling=8000)}}) if one.name == "queue-2" else one
-            for one in state.queues
+            replace(queue, limits={POOLS[0]: {"gpu_millis": Limit(deserved=4000, ceiling=8000)}})
+            if queue.name == "queue-2"
+            else queue
+            for queue in state.queues
         )
         events.append(LimitsChanged(queues, state.capacities))
     return [*events, Decided(now)]

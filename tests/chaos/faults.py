@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import random
 import signal
@@ -9,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import psycopg
 import redis
 
-from kernel.crashpoints import POINTS
 from tests.builders.breakable import BreakableServers
 from tests.chaos.fleet import Fleet
 
@@ -24,7 +25,21 @@ ELSEWHERE = (
     "images.", "storage.upload", "storage.volume", "jobs.build", "jobs.priority", "jobs.move", "tenants.quota_",
     "clusters.maintenance",
 )  # fmt: skip
-REACHED = tuple(name for name in POINTS if not name.startswith(ELSEWHERE))
+WIRINGS = ("platform/*/wiring.py", "*/wiring.py")
+
+
+def points_in_source() -> list[str]:
+    """The crash points of all apps. From the source: a round looks at the platform from outside, and sets up no Django."""
+    root = Path(__file__).resolve().parents[2]
+    found: list[str] = []
+    for path in sorted(path for pattern in WIRINGS for path in root.glob(pattern)):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CRASH_POINTS":
+                found += ast.literal_eval(node.value)
+    return found
+
+
+REACHED = tuple(name for name in points_in_source() if not name.startswith(ELSEWHERE))
 DIES_WITH_OTHERS = ("web", "worker", "scheduler", "observer")
 
 

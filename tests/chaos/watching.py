@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import shutil
 import statistics
+import subprocess
 import threading
 import time
 from collections import defaultdict
@@ -20,8 +21,11 @@ from tests.builders.live import LivePlatform
 WATCH_SECONDS = 0.1
 PROBE_SECONDS = 0.1
 PULSE_SECONDS = 0.25
-SLOW_SECONDS = 0.03  # An idle machine needs a few milliseconds.
-NOTHING = "/bin/true"
+SLOW_SECONDS = 0.1  # An idle machine needs a fifth of it.
+BUBBLEWRAP = shutil.which("bwrap")
+VIEW = (BUBBLEWRAP, "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc") if BUBBLEWRAP else ()
+# What is started of a task before its program says a word, and the `date` of that word.
+NOTHING = ("/bin/sh", "-c", 'exec "$@"', "pulse", *VIEW, "/usr/bin/setpriv", "--no-new-privs", "/bin/sh", "-c", "date; date")
 ANSWER_SECONDS = 1.0  # A web process that needs longer for `/livez` does not answer, for whoever balances load.
 
 # At the end of each transaction that changed a reservation, within it: what is held in every queue on the way to the root, by
@@ -146,7 +150,8 @@ class Leases(threading.Thread):
 
 
 class Pulse(threading.Thread):
-    """Starts a process that does nothing, again and again, and tells where the machine took longer for it than it should."""
+    """Starts a task that does nothing, in a session of its own as tasks are, again and again, and tells where the machine took
+    longer for it than it should."""
 
     def __init__(self, tell: Callable[..., None]) -> None:
         super().__init__(name="pulse", daemon=True)
@@ -156,7 +161,7 @@ class Pulse(threading.Thread):
     def run(self) -> None:
         while not self.stopping.wait(PULSE_SECONDS):
             began = time.monotonic()
-            os.waitpid(os.posix_spawn(NOTHING, [NOTHING], {}), 0)
+            subprocess.run(NOTHING, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             seconds = time.monotonic() - began
             if seconds > SLOW_SECONDS:
                 self.tell("machine", "slow", seconds=round(seconds, 3))

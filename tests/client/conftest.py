@@ -6,16 +6,24 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-_spec = importlib.util.spec_from_file_location("client_stub", Path(__file__).with_name("stub.py"))
-assert _spec
-assert _spec.loader
-stub_module = sys.modules.setdefault("client_stub", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(stub_module)
+
+def _loaded(name: str, file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
+    assert spec
+    assert spec.loader
+    module = sys.modules.setdefault(name, importlib.util.module_from_spec(spec))
+    spec.loader.exec_module(module)
+    return module
+
+
+_loaded("client_stub_rows", "client_stub_rows.py")  # Which the other imports.
+stub_module = _loaded("client_stub", "stub.py")
 
 
 @pytest.fixture(autouse=True)

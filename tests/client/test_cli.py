@@ -17,12 +17,17 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from client_stub import TENANT, TOKEN, a_job, a_log, problem
+from client_stub import CODE, TENANT, TOKEN, a_job, a_log, problem
 
 import berth
+from berth.cli.messages import LANGUAGE_VARIABLES
 from berth.cli.output import Column, table_text
 from berth.cli.root import COMMANDS, load_command
 
+_TABLES = (
+    *("HELP", "COSTS", "CAPACITY", "NOTIFY", "OPERATIONS", "ORDER", "EXPLAIN", "PLACEMENT", "SHARES", "TEMPLATES", "COMPARE"),
+    *("CONVERT", "EXEC", "CLUSTERS", "REGISTRIES"),
+)
 READS = (
     *("ps", "nodes", "gpus", "pools", "clusters", "queues", "quota", "usage", "tokens", "tenants", "members", "secrets", "users"),
     *("audit", "notify", "images", "volumes", "whoami", "version", "prices", "budgets"),
@@ -90,7 +95,7 @@ def test_ps_shows_place_and_expected_start_and_tells_a_common_reason_once(run: A
     assert "5h" not in second, "it waits again, and does not run"
     assert "no room" not in said.stdout
     assert said.stderr.count("There is no room in pool a100.") == 1
-    assert "All 2 that wait" in said.stderr
+    assert "All 2 queued jobs" in said.stderr
 
 
 def test_ps_lists_jobs_of_a_server_of_an_older_release(run: Any, stub: Any) -> None:
@@ -498,7 +503,7 @@ def test_waiting_for_a_login_is_given_up_by_the_keyboard(
     done = run("login", "--server", "http://127.0.0.1:8400")
 
     assert done.exit_code == 130
-    assert "Nothing was kept." in done.stderr
+    assert "Nothing was stored." in done.stderr
     assert not (own_home / "config/berth/config.toml").exists()
 
 
@@ -515,6 +520,26 @@ def test_plain_http_to_another_machine_is_warned_of(run: Any) -> None:
 
 def test_a_new_token_is_printed_once_and_alone_on_standard_output(run: Any) -> None:
     assert run("tokens", "create", "ci", "--expires", "30d").stdout == "bth_new_secret\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "secrets"),
+    [
+        (("tokens", "create", "ci"), ("bth_new_secret",)),
+        (("users", "invite", "bob@example.org"), (CODE, "berth users accept --server")),
+        (("notify", "add", "--webhook", "https://hooks.example.org/x"), ("whsec_1",)),
+    ],
+)
+def test_what_is_shown_once_is_neither_lost_nor_mixed_with_the_names_that_were_asked_for(
+    run: Any, words: tuple[str, ...], secrets: tuple[str, ...]
+) -> None:
+    done = run(*words, "-o", "name")
+
+    assert done.stdout == "0198c000-0000-7000-8000-00000000ffff\n"
+    assert [secret for secret in secrets if secret not in done.stderr] == []
+    assert "is shown once" in done.stderr or "is shown only here" in done.stderr
+    document = json.loads(run(*words, "-o", "json").stdout)
+    assert secrets[0] in document.values()
 
 
 def test_a_secret_comes_from_standard_input(run: Any, stub: Any) -> None:
@@ -566,11 +591,27 @@ def test_the_program_speaks_chinese(run: Any) -> None:
     assert "错误" in run("get", "nothing", env=zh).stderr
 
 
+def test_the_help_names_every_variable_that_the_program_reads(run: Any) -> None:
+    text = run("--help").stdout
+    assert all(name in text for name in (*LANGUAGE_VARIABLES, "BERTH_SERVER", "BERTH_TOKEN", "BERTH_TENANT", "BERTH_PROFILE"))
+    assert "语言" in run("--help", env={"BERTH_LANG": "zh"}).stdout
+
+
 def test_every_message_has_its_chinese(run: Any) -> None:
     from berth.cli.messages_zh import MESSAGES
 
     missing = {text for text in _messages() - set(MESSAGES) if not text.startswith("berth ")}
     assert missing == set()
+
+
+def test_no_text_has_two_translations_of_which_one_is_never_shown() -> None:
+    from berth.cli import messages_zh
+
+    tables = [messages_zh.TITLES, messages_zh.SENTENCES, *(getattr(messages_zh, name) for name in _TABLES)]
+    texts = [text for table in tables for text in table]
+
+    assert sorted({text for text in texts if texts.count(text) > 1}) == []
+    assert set(texts) == set(messages_zh.MESSAGES)
 
 
 def test_states_are_told_in_chinese(run: Any, hello: Any) -> None:
@@ -651,7 +692,7 @@ def test_ctrl_c_while_following_leaves_the_job_alone(tmp_path: Path) -> None:
     output, code = _in_terminal(tmp_path, ["logs", "-f", "digits"], until="line 1", then="\x03")
 
     assert code == 0
-    assert "Detached; the job goes on" in output
+    assert "Detached; the job continues" in output
     assert "stop" not in (tmp_path / "requests").read_text()
 
 
@@ -667,7 +708,7 @@ def test_a_submission_without_a_longest_time_says_what_is_planned_with_and_what_
     output, code = _in_terminal(tmp_path, ["submit", "-y", "-d", "echo", "hello"])
 
     assert code == 0
-    assert "planned to run 2h until more is known of its kind, and not ended then; --max-runtime" in output
+    assert "planned for 2h until similar jobs have ended; not ended then; --max-runtime" in output
 
 
 def test_a_terminal_gets_colours_and_hints_unless_told_otherwise(tmp_path: Path) -> None:

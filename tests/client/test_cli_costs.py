@@ -56,6 +56,7 @@ def test_use_shows_what_it_cost_where_that_may_be_seen(run: Any, stub: Any) -> N
     assert "COST" not in run("usage").stdout
 
 
+@pytest.mark.capability("60", "GPU hours that were held stand beside busy ones, by tenant, user, queue, pool and job")
 def test_how_busy_gpus_were_is_shown_where_it_was_measured(run: Any, stub: Any) -> None:
     row = {"gpu_milli_seconds": 4 * HOUR, **NUMBERS, "gpu_measured_milli_seconds": 2 * HOUR, "gpu_busy_milli_seconds": HOUR // 2}
     unseen = {**row, "gpu_measured_milli_seconds": 0, "gpu_busy_milli_seconds": 0}
@@ -68,6 +69,8 @@ def test_how_busy_gpus_were_is_shown_where_it_was_measured(run: Any, stub: Any) 
     assert "BUSY" not in run("usage").stdout
 
 
+@pytest.mark.capability("60", "Use and waste are shown on the command line and in the portal")
+@pytest.mark.capability("6.4", "Waste is split by the outcome of jobs, and what was held and not used is counted")
 def test_waste_is_shown_as_a_share_of_all(run: Any, stub: Any) -> None:
     hours = {"useful": 3, "evicted": 1}
     rows = [{"id": fate, "name": fate, "gpu_milli_seconds": hours[fate] * HOUR, "micros": 0, **NUMBERS} for fate in hours]
@@ -108,7 +111,7 @@ def test_a_statement_is_shown_with_its_digest_which_is_checked_here(run: Any, st
     done = run("statement", "2026-11", "--verify")
 
     assert done.exit_code == 0, done.stderr
-    assert "✓ The digest is that of the document." in done.stderr
+    assert "✓ The digest matches the document." in done.stderr
     for words in ("10.00 EUR", "alice", "2026-10", a_statement()["sha256"]):
         assert words in done.stdout
     answer(stub, path, a_statement(sha256="0" * 64))
@@ -116,7 +119,7 @@ def test_a_statement_is_shown_with_its_digest_which_is_checked_here(run: Any, st
     assert wrong.exit_code == 1
     assert "✗" in wrong.stderr
     answer(stub, path, a_statement(closed_at=None))
-    assert "open: it may still grow" in run("statement", "2026-11").stdout
+    assert "open: may still grow" in run("statement", "2026-11").stdout
     answer(stub, path, a_statement())
     assert json.loads(run("statement", "2026-11", "--json").stdout)["month"] == "2026-11"
 
@@ -156,7 +159,7 @@ def test_break_even_says_when_owning_pays_and_what_it_assumed(run: Any, stub: An
 
     assert done.exit_code == 0, done.stderr
     assert dict(stub.sent("GET /breakeven")[0].url.params)["rent_micros_per_gpu_hour"] == "2500000"
-    for words in ("in month 2 (not for good: they are bought again)", "5,840.0 a month", "Kilowatt-hour", "0.25 EUR"):
+    for words in ("in month 2 (until the GPUs are replaced)", "5,840.0 a month", "Kilowatt-hour", "0.25 EUR"):
         assert words in done.stdout
     answer(stub, "GET /breakeven", {**body, "crossover_month": None})
     assert "never within 2 months" in run("breakeven").stdout
@@ -193,7 +196,22 @@ def test_a_job_shows_its_cost_by_attempt_and_by_the_hour(run: Any, stub: Any) ->
     answer(stub, "GET /jobs/digits/cost", body)
     shown = run("cost", "digits").stdout
 
-    for words in ("5.00 EUR", "An hour now", "2.50 EUR", "retried", "running"):
+    for words in ("5.00 EUR", "Per hour now", "2.50 EUR", "retried", "running"):
         assert words in shown
     answer(stub, "GET /jobs/digits/cost", body)
     assert json.loads(run("cost", "digits", "--json").stdout)["micros"] == 5_000_000
+
+
+def test_a_table_that_cannot_be_written_is_named(run: Any, stub: Any, own_home: Path) -> None:
+    for words, line in (
+        (("usage",), "GET /usage:export"),
+        (("shares", "show"), "GET /shares"),
+        (("statement", "2026-11"), f"GET /tenants/{TENANT['slug']}/statements/2026-11"),
+    ):
+        stub.fail(line, *[httpx2.Response(200, content="a,数\r\n".encode())] * 3)
+        refused = run(*words, "--csv", "absent/use.csv")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "absent/use.csv" in refused.stderr
+        assert run(*words, "--csv", "-").stdout_bytes == "a,数\r\n".encode()
+        assert run(*words, "--csv", "use.csv").exit_code == 0
+        assert (own_home / "work/use.csv").read_bytes() == "a,数\r\n".encode()

@@ -15,7 +15,7 @@ from client_stub import NOON
 NONE = {"jobs": [], "more": 0, "others": 0}
 JOB = {"id": "0198c000-0000-7000-8000-000000000001", "name": "train"}
 CONDITION = {
-    "code": "no_room", "text": "Room for 0 of its 1 task is free in pool a100: too few GPUs free on 4.", "own": False,
+    "code": "no_room", "text": "Pool a100 has room for 0 of its 1 task: too few GPUs free on 4.", "own": False,
     "instead": False, "pool": "a100", "queue": None, "resource": None, "need": 1, "held": 0, "limit": 0, "kept": 0, "fitting": 0,
     "until": None, "filters": [], "jobs": [], "jobs_count": 0,
     "held_by": [
@@ -47,8 +47,8 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
     answer(stub, "GET /jobs/train/explain", EXPLAINED)
     found = run("explain", "train").stdout
     for text in (
-        "2 of 5 in its queue, 9 of 40 that want the same pools",
-        "priority 500, worth",
+        "2 of 5 in its queue, 9 of 40 among jobs for the same pools",
+        "priority 500, equal to",
         "queue vision holds less than it deserves and comes first",
         "queue speech holds 50% of its pool by weight",
         "too few GPUs free on 4",
@@ -63,21 +63,21 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
 @pytest.mark.parametrize(
     ("expected", "english", "chinese"),
     [
-        ({"p90_at": NOON, "reason": "uncertain"}, "too uncertain for a likely time", "不给出约半数可能的时间"),
-        ({"p90_at": NOON, "reason": "little_history"}, "too few jobs have ended for a likely time", "已结束的作业太少"),
-        ({"reason": "little_history"}, "too few jobs have ended to say how long others will run", "无法判断其他作业会运行多久"),
-        ({"reason": "unknown_ends"}, "no similar job has finished yet", "尚无类似的作业结束"),
-        ({"reason": "not_yet", "known_by": NOON}, "not known yet, known by", "尚未得知"),
-        ({"reason": "passes"}, "further away than is looked ahead", "超出预测范围"),
-        ({"reason": "too_many"}, "too many jobs wait or run", "等待或运行的作业过多"),
-        ({"p50_at": NOON, "p90_at": NOON, "error": 0.24}, "off by less than 24% of the wait", "误差小于等待时间的 24%"),
+        ({"p90_at": NOON, "reason": "uncertain"}, "no 50 % time: too uncertain", "不给出 50% 的时间"),
+        ({"p90_at": NOON, "reason": "little_history"}, "no 50 % time: too few jobs have ended", "已结束的作业太少"),
+        ({"reason": "little_history"}, "too few jobs have ended to predict run times", "无法预测运行时间"),
+        ({"reason": "unknown_ends"}, "no similar job has ended yet", "尚无类似的作业结束"),
+        ({"reason": "not_yet", "known_by": NOON}, "not predicted yet; prediction by", "尚未预测"),
+        ({"reason": "passes"}, "beyond the planning horizon", "超出预测范围"),
+        ({"reason": "too_many"}, "too many jobs are queued or running", "等待或运行的作业过多"),
+        ({"p50_at": NOON, "p90_at": NOON, "error": 0.24}, "median error: 24% of the wait", "误差中位数：等待时间的 24%"),
     ],
 )
 def test_what_cannot_be_known_of_a_start_is_said_in_words(
     run: Any, stub: Any, expected: dict[str, Any], english: str, chinese: str
 ) -> None:
     nothing = {"p50_at": None, "p90_at": None, "said_at": NOON, "reason": "", "was_by": None, "error": None}
-    past = {"promises": 0, "by_p90": None, "median_error_seconds": None}
+    past = {"predictions": 0, "by_p90": None, "median_error_seconds": None}
     for env, words in (({"BERTH_LANG": "en"}, english), ({"BERTH_LANG": "zh_CN.UTF-8"}, chinese)):
         answer(stub, "GET /jobs/train/explain", {**EXPLAINED, "expected": {**nothing, "past": past, **expected}})
         assert words in " ".join(run("explain", "train", env=env).stdout.split())
@@ -99,9 +99,9 @@ def test_one_who_runs_reads_why_there_and_not_elsewhere(run: Any, stub: Any) -> 
     answer(stub, "GET /jobs/train/explain", {**EXPLAINED, **quiet, "state": "running"})
     found = run("explain", "train").stdout
     for text in (
-        "wait turned start",
+        "started after waiting",
         "12 in the pool",
-        "5 left out: too few GPUs free",
+        "5 excluded: too few GPUs free",
         "PACK",
         "n2",
         "700",
@@ -126,7 +126,18 @@ def test_a_change_file_is_sent_and_its_consequences_are_told(run: Any, stub: Any
     assert "Would start" in found.stdout
     assert "and 1 more" in found.stdout
     assert "and 2 of other tenants" in found.stdout
-    assert "4 start, 1 wait, 0 are evicted" in found.stdout
+    assert "4 start, 1 wait, 0 are preempted" in found.stdout
+
+
+def test_a_time_without_quotes_in_a_change_file_is_sent_as_text(run: Any, stub: Any, tmp_path: Path) -> None:
+    counts = {"starts": 0, "waits": 0, "evicted": 0}
+    lists = dict.fromkeys(("starts", "starts_not", "waits", "evicted", "spared", "displaced"), NONE)
+    answer(stub, "POST /what-if", {"before": counts, "after": counts, **lists})
+    file = tmp_path / "change.yaml"
+    file.write_text("- reserve: {queue: speech, pool: a100, gpu: 2, ends_at: 2026-11-28T00:00:00Z}\n")
+    assert run("what-if", "-f", str(file)).exit_code == 0
+    [change] = json.loads(stub.requests[-1].content)["changes"]
+    assert change["reserve"]["ends_at"] == "2026-11-28T00:00:00+00:00"
 
 
 @pytest.mark.parametrize("text", ["- 1", "changes: 3", "{", "just words"])
@@ -138,7 +149,7 @@ def test_a_file_that_holds_no_changes_is_a_mistake_of_usage(run: Any, stub: Any,
 
 
 def test_times_in_the_servers_sentences_are_on_the_clock_of_the_reader(run: Any, stub: Any) -> None:
-    words = "There is room, but from 2026-11-23 14:05 UTC on it is kept for another job."
+    words = "There is room, but it is reserved from 2026-11-23 14:05 UTC on for another job."
     answer(stub, "GET /jobs/train/explain", {**EXPLAINED, "conditions": [{**EXPLAINED["conditions"][0], "text": words}]})
     before = os.environ.get("TZ")
     try:
@@ -148,4 +159,4 @@ def test_times_in_the_servers_sentences_are_on_the_clock_of_the_reader(run: Any,
     finally:
         os.environ.pop("TZ") if before is None else os.environ.__setitem__("TZ", before)
         time.tzset()
-    assert "There is room, but from 2026-11-23 22:05 on it is kept" in told
+    assert "There is room, but it is reserved from 2026-11-23 22:05 on" in told

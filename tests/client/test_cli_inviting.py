@@ -53,8 +53,8 @@ def test_all_new_people_of_an_import_are_invited_and_the_links_are_for_their_own
         ("frank", "frank@example.org", "vision", "member", ""),
     ]
     assert {row["link"] for row in rows} == {f"{SERVER}/invitation#{CODE}"}
-    sent = [json.loads(one.content) for one in stub.sent("POST /invitations")]
-    assert [(one["email"], one["tenant"], one["role"]) for one in sent] == [
+    sent = [json.loads(request.content) for request in stub.sent("POST /invitations")]
+    assert [(invitation["email"], invitation["tenant"], invitation["role"]) for invitation in sent] == [
         ("erin@example.org", "vision", "manager"),
         ("frank@example.org", "vision", "member"),
     ]
@@ -97,7 +97,7 @@ def test_an_import_that_is_interrupted_says_who_has_no_invitation_yet(run: Any, 
     stopped = run("users", "import", str(file), "--invite", str(links))
     assert stopped.exit_code == 130
     assert "3 created" in stopped.stderr
-    assert "Invited: 1. Without an invitation yet: 1" in stopped.stderr
+    assert "Invited: 1. Not invited yet: 1" in stopped.stderr
     assert "berth users invite frank@example.org --tenant vision --role member" in stopped.stderr
     with links.open(encoding="utf-8", newline="") as text:
         rows = {row["name"]: row for row in csv.DictReader(text)}

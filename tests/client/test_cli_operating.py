@@ -93,6 +93,24 @@ def test_a_token_that_cannot_be_kept_is_shown_rather_than_lost(run: Any, monkeyp
     assert "kept in" not in done.stderr
 
 
+@pytest.mark.parametrize("form", ["json", "name"])
+def test_a_token_that_cannot_be_kept_leaves_a_program_what_it_asked_for(
+    run: Any, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    def refuse(*_words: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("berth.cli.account.write_config", refuse)
+    words = ("users", "accept", "--server", SERVER, "--name", "bob", "-o", form)
+    done = run(*words, input=f"{CODE}\n{PASSWORD}\n", env=UNSET)
+
+    if form == "json":
+        assert json.loads(done.stdout)["token"]["token"] == TOKEN
+    else:
+        assert (done.stdout, TOKEN in done.stderr) == ("member\n", True)
+    assert "no space left" in done.stderr
+
+
 def test_an_acceptance_whose_answer_was_lost_is_not_sent_twice(run: Any, stub: Any) -> None:
     import httpx2
 
@@ -125,11 +143,11 @@ def test_an_operator_called_operator_is_called_so_once(run: Any, stub: Any) -> N
 
 def test_a_machine_is_taken_out_of_service_and_back(run: Any, stub: Any) -> None:
     done = run("nodes", "cordon", "node-1", "--reason", "Fan 3 is noisy.")
-    assert "Nothing new starts on node-1" in done.stderr
+    assert "node-1 is cordoned: no new task starts" in done.stderr
     assert json.loads(stub.sent("PATCH /nodes/.+")[0].content) == {"cordoned": True, "cordon_reason": "Fan 3 is noisy."}
     assert "Fan 3 is noisy." in run("nodes", "node-1").stdout
 
-    assert "node-1 takes work again." in run("nodes", "uncordon", "node-1").stderr
+    assert "node-1 accepts tasks again." in run("nodes", "uncordon", "node-1").stderr
     stub.node["ready"] = False
     assert "as soon as it is ready" in run("nodes", "uncordon", "node-1").stderr
     assert json.loads(run("nodes", "cordon", "node-1", "--json").stdout)["cordoned"] is True
@@ -138,12 +156,12 @@ def test_a_machine_is_taken_out_of_service_and_back(run: Any, stub: Any) -> None
 def test_a_machine_is_tainted_and_what_others_gave_it_stays(run: Any, stub: Any) -> None:
     stub.node |= {"own_taints": {"old": "avoid"}}
     done = run("nodes", "taint", "node-1", "fpga", "flaky=avoid")
-    assert "node-1 has the taints old=avoid, fpga, flaky=avoid now." in done.stderr
+    assert "Taints of node-1: old=avoid, fpga, flaky=avoid." in done.stderr
     sent = stub.sent("PATCH /nodes/.+")[0]
     assert json.loads(sent.content) == {"taints": {"old": "avoid", "fpga": "keep-out", "flaky": "avoid"}}
     assert sent.headers["If-Match"] == '"3"'
     assert "fpga, flaky=avoid" in run("nodes", "node-1").stdout
-    assert "has the taints fpga, flaky=avoid now." in run("nodes", "untaint", "node-1", "old").stderr
+    assert "Taints of node-1: fpga, flaky=avoid." in run("nodes", "untaint", "node-1", "old").stderr
     assert run("nodes", "taint", "node-1", "fpga=never").exit_code == 2
 
 
@@ -160,9 +178,9 @@ def test_how_a_pool_is_filled_is_changed_and_put_back(run: Any, stub: Any) -> No
         "--levels",
         "island,rack",
     )
-    assert "is filled by the new rules" in run("pools", "edit", "a100", *options).stderr
+    assert "has a new placement policy" in run("pools", "edit", "a100", *options).stderr
     run("pools", "edit", "a100", "--policy", "default", "--weight", "default", "--gpu-shares", "off", "--levels", "default")
-    first, second = (json.loads(one.content) for one in stub.sent("PATCH /pools/.+"))
+    first, second = (json.loads(request.content) for request in stub.sent("PATCH /pools/.+"))
     rules = {"policy": "pack", "weights": {"taints": 5}, "gpu_shares": True}
     assert first == {**rules, "shared_devices_max": 2, "levels": ["island", "rack"]}
     assert second == {"policy": None, "weights": None, "gpu_shares": None, "levels": None}
@@ -172,7 +190,7 @@ def test_how_a_pool_is_filled_is_changed_and_put_back(run: Any, stub: Any) -> No
 
 
 def test_a_pool_is_renamed_and_the_answer_says_so(run: Any, stub: Any) -> None:
-    assert "Pool a100 is called h200 now." in run("pools", "edit", "a100", "--name", "h200").stderr
+    assert "Pool a100 is renamed to h200." in run("pools", "edit", "a100", "--name", "h200").stderr
     (sent,) = stub.sent("PATCH /pools/.+")
     assert json.loads(sent.content) == {"name": "h200"}
 
@@ -184,7 +202,7 @@ def test_pools_show_how_fragmented_they_are_and_the_largest_that_could_start(run
         assert ("LARGEST JOB" in heads, "FRAGMENTED" in heads) == (True, True)
         assert ("4 GPU" in row, "33%" in row) == (True, True)
     shown = run("pools", "a100", env=wide).stdout
-    assert "a100: 6 on machines 1 x 6; largest task 6, largest job 4" in shown
+    assert "a100: 6 on nodes 1 x 6; largest task 6, largest job 4" in shown
     assert "gpu_driver: 550, 560" in shown
 
 
@@ -221,7 +239,7 @@ def test_a_limit_changes_what_is_named_and_keeps_the_rest(run: Any, stub: Any) -
         {"pool": CPU_POOL["id"], "cpu_millis": 16000, "memory_bytes": 64 << 30, "gpu_millis": None},
     ]
     assert "Queue vision, pool a100: GPU 4, CPU no limit, memory 1.5 GiB." in done.stderr
-    assert "in use now" in done.stderr
+    assert "Usage exceeds the new limit" in done.stderr
 
 
 def test_a_limit_is_lifted_by_none(run: Any, stub: Any) -> None:
@@ -273,7 +291,7 @@ def test_the_time_that_jobs_are_planned_with_is_set_beside_the_longest(run: Any,
     done = run("queues", "runtime", "vision", "--default", "90m")
     assert done.exit_code == 0, done.stderr
     assert json.loads(stub.sent("PUT /queues/.+/rules")[0].content) == {"default_runtime_seconds": 5400}
-    assert "Jobs of vision may run for any time. Those without max_runtime are planned with 1h 30m." in done.stderr
+    assert "Jobs of vision have no run time limit. Jobs without max_runtime are planned with 1h 30m." in done.stderr
 
     run("queues", "runtime", "vision", "12h", "--default", "none")
     assert json.loads(stub.sent("PUT /queues/.+/rules")[1].content) == {
@@ -289,7 +307,7 @@ def test_a_run_time_out_of_range_is_refused_with_the_queue_and_the_range(run: An
     for words in ((time,), ("--default", time)):
         refused = run("queues", "runtime", "vision", *words)
         assert refused.exit_code == 2
-        assert f"{time} is no run time for queue vision: it must be between 1s and 3650d." in refused.stderr
+        assert f"{time} is not a valid run time for queue vision: it must be between 1s and 3650d." in refused.stderr
     assert not stub.sent("PUT /queues/.+")
     assert "须在 1s 到 3650d 之间" in run("queues", "runtime", "vision", time, env={"BERTH_LANG": "zh"}).stderr
 
@@ -311,10 +329,10 @@ def test_limits_of_a_single_queue_are_spoken_of_in_the_singular() -> None:
 
 def test_queues_are_split_and_renamed(run: Any, stub: Any) -> None:
     done = run("-t", "vision", "queues", "create", "training")
-    assert "Queue vision/training is there." in done.stderr
+    assert "Queue vision/training is created." in done.stderr
     assert json.loads(stub.sent("POST /queues")[0].content) == {"name": "training", "tenant": "vision"}
 
-    assert "Queue vision is called sight now." in run("queues", "rename", "vision", "sight").stderr
+    assert "Queue vision is renamed to sight." in run("queues", "rename", "vision", "sight").stderr
     assert json.loads(run("queues", "rename", "sight", "vision", "--json").stdout)["name"] == "vision"
 
 
@@ -363,9 +381,9 @@ def test_measurements_that_are_not_there_yet_are_announced(run: Any, stub: Any) 
 
     now = datetime.now(UTC)
     for ended_at, shown in (
-        (None, "figures appear about 15 s later"),
-        (now - timedelta(seconds=2), "figures appear about 15 s later"),
-        (now - timedelta(hours=1), "Nothing was measured"),
+        (None, "they appear about 15 s later"),
+        (now - timedelta(seconds=2), "they appear about 15 s later"),
+        (now - timedelta(hours=1), "No measurements: the job was too short"),
     ):
         state = "succeeded" if ended_at else "running"
         stub.jobs = [a_job("digits", state, ended_at=ended_at.isoformat() if ended_at else None)]
@@ -386,8 +404,8 @@ def test_a_reason_goes_with_each_job_that_is_stopped(run: Any, stub: Any) -> Non
     assert [json.loads(request.content) for request in stub.sent("POST /jobs/.+/stop")] == [
         {"grace_seconds": 30, "reason": "wrong data: 数据有误"}
     ] * 2
-    assert "Job one is told to stop; it is running." in done.stderr
-    assert "Job two is told to stop; it is queued." in done.stderr
+    assert "Job one was asked to stop; its state is running." in done.stderr
+    assert "Job two was asked to stop; its state is queued." in done.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("--reason", "")])
@@ -404,7 +422,7 @@ def test_a_reason_that_is_refused_is_told_with_its_rule(run: Any, stub: Any) -> 
     refused = run("stop", "one", "--reason", "x" * 201)
 
     assert refused.exit_code == 2
-    assert "/reason" in refused.stderr
+    assert "--reason" in refused.stderr
     assert "Give 200 characters at most." in refused.stderr
 
 
@@ -495,3 +513,12 @@ def test_a_conflict_about_who_is_no_member_is_told(run: Any, stub: Any) -> None:
     refused = run("members", "add", "nobody", "--role", "viewer")
     assert (refused.exit_code, stub.sent("PATCH .*")) == (1, [])
     assert "That is not possible." in refused.stderr
+
+
+def test_a_cluster_whose_condition_is_one_word_is_shown(run: Any, stub: Any) -> None:
+    row = {"id": "c", "name": "old", "kind": "slurm", "condition": "reachable", "isolation": ["a uid per tenant"]}
+    stub.fail("GET /clusters", httpx2.Response(200, json={"items": [row], "next": None}))
+    shown = run("clusters")
+
+    assert shown.exit_code == 0, shown.output
+    assert "✓ reachable" in shown.stdout

@@ -10,7 +10,7 @@ from client_stub import a_job
 from tests.client.test_cli_costs import answer
 
 SAID = "Stopped by operator: the data is wrong"
-END = {"class": "stopped_by_user", "text": "Somebody with the right to do so stopped the job.", "hint": ""}
+END = {"class": "stopped_by_user", "text": "A user with the right to stop the job stopped it.", "hint": ""}
 
 
 @pytest.fixture

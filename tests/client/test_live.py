@@ -80,7 +80,7 @@ def test_a_checkpoint_is_shown_and_fetched(live_platform: Any, live_run: Any, tm
     shown = " ".join(live_run("get", job["id"]).stdout.split())
     for words in ("Checkpoint Path ckpt", "State ready", "Saved at", "Size 6 B", "Kept until"):
         assert words in shown, shown
-    assert "An eviction loses" not in shown, "nothing runs that could be evicted"
+    assert "A preemption loses" not in shown, "nothing runs that could be preempted"
 
     assert "step-1" in live_run("cp", f"{job['id']}:checkpoint/", "--list").stdout
     done = live_run("cp", f"{job['id']}:checkpoint/", "kept")
@@ -122,6 +122,7 @@ def test_every_read_of_the_program_fits_the_server(live_run: Any) -> None:
         assert done.returncode == 0, (words, done.stderr)
 
 
+@pytest.mark.capability("36", "The notebook of the first job runs")
 def test_the_notebook_of_the_first_job_runs(live_platform: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import nbformat
     from nbclient import NotebookClient

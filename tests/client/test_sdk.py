@@ -184,6 +184,7 @@ def test_an_endless_answer_is_not_read_to_its_end(stub: Any, client: Any, monkey
         client.whoami()
 
 
+@pytest.mark.capability("93", "The use of a task's GPUs is measured and kept, and a gap stays a gap")
 def test_metrics_are_lists_with_gaps(stub: Any, client: Any) -> None:
     stub.jobs = [a_job()]
 

@@ -15,6 +15,8 @@ from django.core.management import load_command_class
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "compose"
 EXAMPLES = {"berth.env": "berth.env.example", "redis.conf": "redis.conf.example", "postgresql-password": "redis.conf.example"}
+# On a new machine the loader is compiled first: two minutes of a core, at the lowest priority beside other tests.
+pytestmark = pytest.mark.timeout(900)
 OURS = {"prepare", "web", "worker", "scheduler", "observer", "launcher"}
 
 

@@ -42,6 +42,7 @@ def test_a_checkpoint_directory_is_there_before_the_program_starts(live_platform
     assert live_platform.logs(job) == "same\n700\n"
 
 
+@pytest.mark.capability("117", "What an attempt saved is there for the next one, after a failure and after a preemption")
 def test_what_an_attempt_saved_is_there_after_a_retry(live_platform: LivePlatform) -> None:
     spec = {"command": COUNT + '[ "$number" -ge 2 ]', "retry": {"limit": 3}, "checkpoint": CHECKPOINT}
     job = live_platform.submit(spec, wait=True)
@@ -50,6 +51,7 @@ def test_what_an_attempt_saved_is_there_after_a_retry(live_platform: LivePlatfor
     assert logs == ["found 0\n", "found 1\n", "found 2\n"]
 
 
+@pytest.mark.capability("117", "What an attempt saved is there for the next one, after a failure and after a preemption")
 def test_what_an_attempt_saved_is_there_after_a_higher_priority_evicted_it(live_platform: LivePlatform) -> None:
     gpus = {"gpu": 2, "cpu": 1, "memory": "64Mi"}
     script = COUNT + 'echo saved; [ "$number" -ge 1 ] && exit 0; while :; do sleep 0.1; done'

@@ -177,9 +177,9 @@ def test_a_job_runs_with_the_branch_of_a_repository_as_it_was_fetched(
     assert (job["state"], job["code"]["commit"]) == ("succeeded", commit)
     assert "hello from the branch" in live_platform.logs(job)
     [fetch] = [
-        one
-        for one in live_platform.api("GET", "/jobs")["items"]
-        if one["kind"] == "transfer" and one["name"].startswith("fetch-test_a_job_runs")
+        fetch
+        for fetch in live_platform.api("GET", "/jobs")["items"]
+        if fetch["kind"] == "transfer" and fetch["name"].startswith("fetch-test_a_job_runs")
     ]
     assert (fetch["state"], fetch["resources"]["gpu_millis"]) == ("succeeded", 0)
     assert commit in live_platform.logs(fetch)
@@ -195,6 +195,7 @@ def test_a_commit_that_was_fetched_before_is_not_fetched_again(live_platform: Li
     assert (again["state"], again["code"]) == ("succeeded", first["code"])
 
 
+@pytest.mark.capability("106", "A rerun has the commit of the first run though its branch has moved")
 def test_a_rerun_has_the_commit_of_the_first_run_though_its_branch_has_moved(
     live_platform: LivePlatform, repository: Repository
 ) -> None:
@@ -226,7 +227,7 @@ def test_a_private_repository_is_read_with_a_secret_that_is_seen_nowhere(
     live_platform.api("PUT", f"/tenants/{live_platform.operator.tenant}/secrets/GITHUB", {"value": f"alice:{TOKEN}"})
     job = live_platform.submit(with_code(repository, secret="GITHUB"), wait=True)
     assert job["state"] == "succeeded"
-    seen = [live_platform.logs(one) for one in live_platform.api("GET", "/jobs")["items"] if one["kind"] == "transfer"]
+    seen = [live_platform.logs(fetch) for fetch in live_platform.api("GET", "/jobs")["items"] if fetch["kind"] == "transfer"]
     assert not [text for text in seen if TOKEN in text]
 
 
@@ -236,7 +237,7 @@ def test_a_batch_fetches_the_code_that_its_jobs_share_once(live_platform: LivePl
     ids = live_platform.api("POST", "/jobs:batch", {**body, **live_platform.operator.in_tenant})["ids"]
     jobs = [live_platform.wait({"id": job_id}) for job_id in ids]
     assert {job["state"] for job in jobs} == {"succeeded"}
-    fetches = [one for one in live_platform.api("GET", "/jobs")["items"] if one["name"].startswith("fetch-test_a_batch")]
+    fetches = [fetch for fetch in live_platform.api("GET", "/jobs")["items"] if fetch["name"].startswith("fetch-test_a_batch")]
     assert len(fetches) == 1
 
 

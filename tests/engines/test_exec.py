@@ -104,6 +104,7 @@ def audit_of(platform: LivePlatform, job: Json) -> list[Json]:
     return [row for row in platform.operator.items("/audit", verb="job.exec") if row["target"]["id"] == job["id"]]
 
 
+@pytest.mark.capability("40", "A terminal opens in a running task, over a socket and by command line, and is audited")
 def test_a_person_types_sees_resizes_and_leaves(owner: LiveUser, job: Json) -> None:
     with opened(owner, job) as terminal:
         started = terminal.start(rows=31, columns=97)
@@ -225,6 +226,7 @@ def test_a_client_that_vanishes_takes_its_program_along(live_platform: LivePlatf
     wait_until(lambda: not is_running(word), "the end of the program")
 
 
+@pytest.mark.capability("40", "A terminal opens in a running task, over a socket and by command line, and is audited")
 def test_the_audit_says_who_where_and_how_long_and_not_what(live_platform: LivePlatform, owner: LiveUser) -> None:
     word = f"word-{uuid.uuid4().hex}"
     watched = owner.submit({**SLEEPS, "name": "watched"}, wait=["running"])
@@ -255,6 +257,7 @@ def test_the_sdk_runs_a_command_and_gives_what_it_printed(live_platform: LivePla
         assert len(big.output) == 5_000_000
 
 
+@pytest.mark.capability("40", "A terminal opens in a running task, over a socket and by command line, and is audited")
 def test_the_command_line_in_a_pipe_and_at_a_terminal(live_platform: LivePlatform, owner: LiveUser, job: Json) -> None:
     line = [sys.executable, "-m", "berth", "exec", "--server", live_platform.url, job["id"], "--"]
     environment = {**os.environ, "BERTH_TOKEN": owner.token, "BERTH_LANG": "en", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -31,19 +31,19 @@ def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platfo
     assert "缺少什么" in berth(theirs, "explain", "train", BERTH_LANG="zh_CN.UTF-8")
 
     seen: Json = ours.api("GET", f"/jobs/{waiting['id']}/explain")
-    [end] = [one for one in seen["suggestions"] if one["kind"] == "end"]
+    [end] = [suggestion for suggestion in seen["suggestions"] if suggestion["kind"] == "end"]
     answer: Json = ours.api("POST", "/what-if", {"changes": end["changes"]})
-    assert [one["job"]["name"] for one in answer["starts"]["jobs"]] == ["train"]
+    assert [start["job"]["name"] for start in answer["starts"]["jobs"]] == ["train"]
     print(berth(ours, "what-if", "-f", "-", given=str({"changes": end["changes"]})))
 
     ours.stop(end["changes"][0]["end"]["job"], grace_seconds=0)
     theirs.wait(waiting, ["running"])
     text = berth(theirs, "explain", "train")
     print(text)
-    assert "wait turned start" in text
+    assert "started after waiting" in text
     assert "1 in the pool" in text
-    assert "left out" not in text, "the machine that was chosen is full now, and was not left out"
-    kinds = [one["kind"] for one in theirs.items(f"/jobs/{waiting['id']}/decisions")]
+    assert "excluded" not in text, "the machine that was chosen is full now, and was not left out"
+    kinds = [record["kind"] for record in theirs.items(f"/jobs/{waiting['id']}/decisions")]
     assert kinds == ["wait_turned_start", "refuse"]
     for job in (*held, waiting):
         ours.stop(job, grace_seconds=0)

@@ -33,11 +33,14 @@ def job(live_platform: LivePlatform) -> Json:
     return live_platform.wait(running)
 
 
+@pytest.mark.capability("9", "A job passes through every state to its end")
+@pytest.mark.capability("72", "The host's own programs run")
 def test_it_passes_through_every_state(live_platform: LivePlatform, job: Json) -> None:
     assert live_platform.operator.states(job) == ["queued", "admitted", "starting", "running", "succeeded"]
     assert (job["attempt"], job["exit"]["class"], job["reason"]["code"]) == (1, "success", "success")
 
 
+@pytest.mark.capability("122", "A platform on an empty data directory runs its first job to the end")
 def test_its_log_is_whole(live_platform: LivePlatform, job: Json) -> None:
     expected = "".join(f"{number}\n" for number in range(1, 20_001))
     assert live_platform.logs(job).startswith(expected)
@@ -49,6 +52,7 @@ def test_its_log_is_whole(live_platform: LivePlatform, job: Json) -> None:
     assert (answer.status_code, answer.content) == (206, raw[5000:5100])
 
 
+@pytest.mark.capability("42", "Outputs have size and SHA-256, and are downloaded")
 def test_its_result_comes_home_with_size_and_digest(live_platform: LivePlatform, job: Json) -> None:
     printed = live_platform.logs(job).splitlines()[-1].split()[0]
     [artifact] = live_platform.operator.artifacts(job)
@@ -57,6 +61,7 @@ def test_its_result_comes_home_with_size_and_digest(live_platform: LivePlatform,
     assert hashlib.sha256(content).hexdigest() == printed
 
 
+@pytest.mark.capability("34", "The phases of a job have a cause and a length, and add up to its life")
 def test_its_phases_follow_each_other_and_add_up_to_its_life(live_platform: LivePlatform, job: Json) -> None:
     timeline = live_platform.api("GET", f"/jobs/{job['id']}/timeline")
     phases = timeline["phases"]
@@ -79,6 +84,7 @@ def test_it_is_charged_for_what_it_held_and_holds_nothing_any_more(live_platform
     assert {amount for pool in queue["pools"] for amount in pool["used"].values()} == {0}
 
 
+@pytest.mark.capability("41", "The log survives what ran the job")
 def test_the_engine_forgets_it_once_everything_is_in_the_store(live_platform: LivePlatform, job: Json) -> None:
     query = f"SELECT forgotten FROM jobs_attempt WHERE job_id = '{_stored(live_platform, job)}'"
     wait_until(lambda: all(row[0] for row in live_platform.rows(query)), "the engine to forget the attempt")

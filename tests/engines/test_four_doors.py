@@ -87,6 +87,7 @@ def by_sdk(platform: LivePlatform, file: Path) -> str:
         return client.jobs.submit(file).id
 
 
+@pytest.mark.capability("36", "The same job as JSON, as YAML, by command line and by SDK is stored as the same bytes")
 def test_the_same_job_through_every_door_is_stored_as_the_same_bytes(live_platform: LivePlatform, file: Path) -> None:
     doors = {door.__name__: door(live_platform, file) for door in (by_json, by_yaml, by_command_line, by_sdk)}
     stored = {name: live_platform.operator.spec(job_id) for name, job_id in doors.items()}

@@ -34,6 +34,7 @@ def example(title: str, **changes: object) -> dict[str, object]:
     return {**spec, "code": {"path": str(EXAMPLES / spec["code"]["path"])}, **changes}
 
 
+@pytest.mark.capability("74", "Two real processes meet over gloo")
 @pytest.mark.parametrize("command", ["python3 allreduce.py", "torchrun allreduce.py"])
 def test_pytorch_averages_gradients_over_two_processes(sdk: berth.Client, live_platform: LivePlatform, command: str) -> None:
     job = sdk.jobs.submit(example("pytorch", command=command, env=DEBIANS_TORCHRUN))
@@ -49,7 +50,7 @@ def test_pytorch_averages_gradients_over_two_processes(sdk: berth.Client, live_p
 @pytest.mark.parametrize("name", ["pytorch-single", "pytorch-distributed"])
 def test_a_pytorch_template_goes_on_from_what_it_saved(live_platform: LivePlatform, name: str) -> None:
     operator = live_platform.operator
-    [template] = [one for one in operator.items("/templates") if one["name"] == name]
+    [template] = [shipped for shipped in operator.items("/templates") if shipped["name"] == name]
     values = {"gpus": 0, "memory": "1Gi"}
     spec = operator.api("POST", f"/templates/{template['id']}/render", {"parameters": values, **operator.in_tenant})["spec"]
     first = live_platform.submit(spec, wait=True)

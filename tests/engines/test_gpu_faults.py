@@ -50,6 +50,11 @@ def highest(platform: LivePlatform, job: Json, metric: str) -> float | None:
     return max(values, default=None)
 
 
+@pytest.mark.capability("93", "The use of a task's GPUs is measured and kept, and a gap stays a gap")
+@pytest.mark.capability("57", "Signs of ill health cordon a node by themselves, with the evidence")
+@pytest.mark.capability("59", "A fault of the hardware cordons the node, with its evidence; an error of a program does not")
+@pytest.mark.capability("59", "A job on a broken device goes on elsewhere, and the platform pays")
+@pytest.mark.simulated_gpus
 def test_a_card_that_falls_off_the_bus_cordons_its_node_and_the_job_goes_on_on_another(
     platform: LivePlatform, nvml: StandIn
 ) -> None:
@@ -64,7 +69,7 @@ def test_a_card_that_falls_off_the_bus_cordons_its_node_and_the_job_goes_on_on_a
     wait_until(lambda: highest(platform, job, "gpu_utilization_ratio") == pytest.approx(0.64, abs=0.01), "the measured use")
 
     def shown() -> dict[str, tuple[bool, list[str]]]:
-        return {gpu["identifier"]: (gpu["healthy"], [one["kind"] for one in gpu["faults"]]) for gpu in node(platform)["gpus"]}
+        return {gpu["identifier"]: (gpu["healthy"], [fault["kind"] for fault in gpu["faults"]]) for gpu in node(platform)["gpus"]}
 
     nvml.xid(lost, 13)
     wait_until(lambda: f'{lost}"' in xids(platform, 13), "the error of a program")

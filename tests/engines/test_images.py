@@ -31,6 +31,7 @@ def built(user: LiveUser, name: str, requirements: str) -> Json:
     return found
 
 
+@pytest.mark.capability("28", "A job runs in the Python environment that a job of its tenant has built")
 def test_a_job_runs_in_an_image_that_a_job_has_built(live_platform: LivePlatform, wheels: Path) -> None:
     package = f"alpha{uuid.uuid4().hex[:6]}"
     a_wheel(wheels, package, "1.5")

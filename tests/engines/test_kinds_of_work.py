@@ -72,6 +72,7 @@ def test_what_waits_for_a_success_that_does_not_come_is_stopped(live_platform: L
     assert ended[1]["reason"]["code"] == "dependency_never_met"
 
 
+@pytest.mark.capability("35", "A failure is tried again up to its limit, then it stands")
 def test_a_failure_is_tried_again_after_a_wait_until_it_succeeds(live_platform: LivePlatform) -> None:
     """The third attempt finds what the first two left on a volume."""
     volume = live_platform.operator.make_volume(f"tries-{datetime.now(UTC).timestamp():.0f}")

@@ -49,6 +49,7 @@ def whole(user: LiveUser, name: str, seconds: str, **more: object) -> Json:
     return user.submit({"name": name, "command": f"exec sleep {seconds}", "resources": ALL_GPUS, **more})
 
 
+@pytest.mark.capability("19", "On the running platform an approved job starts before the others")
 def test_an_approved_job_starts_at_once_and_a_moved_one_before_its_sibling(
     platform: LivePlatform, bob: LiveUser, alice: LiveUser
 ) -> None:
@@ -74,6 +75,8 @@ def test_an_approved_job_starts_at_once_and_a_moved_one_before_its_sibling(
         bob.wait(job)
 
 
+@pytest.mark.simulated_gpus
+@pytest.mark.capability("23", "A booking that nobody uses is released")
 def test_a_booking_that_nobody_uses_is_released_and_told(platform: LivePlatform, alice: LiveUser) -> None:
     [pool] = platform.operator.items("/pools")
     later = platform.person("carol", tenant="speech", role="manager")
@@ -95,7 +98,9 @@ def test_a_plan_whose_author_is_no_manager_any_more_is_refused_at_its_time(platf
     planner.api("POST", "/queues", {"name": "day", **planner.in_tenant})
     change = {"queue": "day", "pool": pool["id"], "resource": "gpu_millis", "ceiling": 1000}
     edit = planner.api("POST", "/quota/edits", {"changes": [change], "effective_from": in_hours(1), **planner.in_tenant})
-    [paula] = [one["user"]["id"] for one in alice.items(f"/tenants/{alice.tenant}/members") if one["user"]["name"] == "paula"]
+    [paula] = [
+        member["user"]["id"] for member in alice.items(f"/tenants/{alice.tenant}/members") if member["user"]["name"] == "paula"
+    ]
     alice.api("PATCH", f"/tenants/{alice.tenant}/members/{paula}", {"role": "member"})
     is_now(platform, "tenants_quotaedit", "effective_from", edit["id"])
     wait_until(lambda: alice.api("GET", f"/quota/edits/{edit['id']}")["state"] == "refused", "the refusal of the plan")

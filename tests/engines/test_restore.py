@@ -96,6 +96,8 @@ def quayside() -> Iterator[Quayside]:
         yield Quayside(platform)
 
 
+@pytest.mark.capability("62", "A backup is restored beside clusters that ran on: nothing is killed, nothing runs twice")
+@pytest.mark.capability("120", "A backup is restored beside clusters that ran on: nothing is killed, nothing runs twice")
 def test_a_restored_platform_finds_what_ran_on_and_runs_nothing_twice(quayside: Quayside) -> None:
     platform = quayside.platform
     done = platform.submit({"name": "done", "command": "echo done"}, wait=True)

@@ -63,8 +63,10 @@ def test_of_four_gangs_of_four_on_twelve_cards_three_run_and_the_fourth_holds_no
 
 
 def test_two_tenants_borrow_and_get_back_and_both_read_why(platform: LivePlatform, bob: LiveUser, carol: LiveUser) -> None:
-    [pool] = [one for one in platform.operator.items("/pools") if one["capacity"]["gpu_millis"]]
-    queues = {one["tenant"]["name"]: one for one in platform.operator.items("/queues") if one.get("tenant") and one["is_top"]}
+    [pool] = [candidate for candidate in platform.operator.items("/pools") if candidate["capacity"]["gpu_millis"]]
+    queues = {
+        queue["tenant"]["name"]: queue for queue in platform.operator.items("/queues") if queue.get("tenant") and queue["is_top"]
+    }
     for name, gpus in (("vision", 8_000), ("speech", 4_000)):
         platform.operator.api(
             "PUT",
@@ -80,13 +82,13 @@ def test_two_tenants_borrow_and_get_back_and_both_read_why(platform: LivePlatfor
     assert len(evicted) == 1
     assert bob.job(evicted[0])["attempt"] == 1
     told = berth(bob, "explain", evicted[0]["name"])
-    assert "evict" in told
+    assert "preempt" in told
     assert "speech" not in told
     records = carol.items(f"/jobs/{owed['id']}/decisions")
-    assert [one["kind"] for one in reversed(records)][-2:] == ["claim", "wait_turned_start"]
+    assert [record["kind"] for record in reversed(records)][-2:] == ["claim", "wait_turned_start"]
     assert "borrowed" not in str(records), "whose room it was is not carol's to know"
     question = {"changes": [{"end": {"job": borrowed[0]["id"] if borrowed[0] != evicted[0] else borrowed[1]["id"]}}]}
     answer = bob.api("POST", "/what-if", question)
-    assert [one["job"]["id"] for one in answer["starts"]["jobs"]] == [evicted[0]["id"]]
+    assert [start["job"]["id"] for start in answer["starts"]["jobs"]] == [evicted[0]["id"]]
     bob.stop({"id": question["changes"][0]["end"]["job"]}, grace_seconds=0)
     assert bob.wait(evicted[0], ["running"])["attempt"] == 2

@@ -62,6 +62,8 @@ def test_a_job_without_gpus_sees_none_and_is_not_called_simulated(live_platform:
     assert job["gpus_simulated"] is False
 
 
+@pytest.mark.simulated_gpus
+@pytest.mark.capability("90", "Parts of a GPU are lent where operators say so")
 def test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_the_other(live_platform: LivePlatform) -> None:
     [pool] = live_platform.operator.items("/pools")
     half = {"name": "half", "command": SHOW, "resources": {"gpu": 0.5, "cpu": 0.5, "memory": "64Mi"}}
@@ -71,14 +73,14 @@ def test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_th
     live_platform.wait(first, ["running"])
     jobs = [first, live_platform.submit(half, wait=["running"])]
     jobs.append(live_platform.submit({**half, "name": "whole", "resources": {"gpu": 1, "cpu": 0.5}}, wait=["running"]))
-    one, other, whole = (devices(live_platform, job) for job in jobs)
-    assert one == other != whole
+    device, other, whole = (devices(live_platform, job) for job in jobs)
+    assert device == other != whole
     late = live_platform.submit(half)
     live_platform.operator.wait_for_reason(late, "no_room")
     live_platform.restart()
     live_platform.operator.stop(jobs[0], grace_seconds=0)
     live_platform.wait(late, ["running"])
-    assert devices(live_platform, late) == one
+    assert devices(live_platform, late) == device
     for job in (late, *jobs[1:]):
         live_platform.operator.stop(job, grace_seconds=0)
         live_platform.wait(job)

@@ -62,6 +62,7 @@ class Counting:
         assert witness[1] == witness[3]
 
 
+@pytest.mark.capability("9", "After a crash of the platform the job goes on, once, and its log is whole")
 def test_a_killed_platform_takes_up_its_running_job_and_its_log(live_platform: LivePlatform) -> None:
     counting = Counting(live_platform)
     pid = live_platform.operator.items(f"/jobs/{counting.job['id']}/attempts")[0]["id"]

@@ -20,6 +20,7 @@ def highest(series: list[Json], metric: str) -> float:
     return max((value for value in values if value is not None), default=0.0)
 
 
+@pytest.mark.capability("41", "What a task uses is measured and kept")
 def test_what_a_task_uses_is_measured_and_kept(live_platform: LivePlatform) -> None:
     operator = live_platform.operator
     resources = {"cpu": 1, "memory": "256Mi"}
@@ -43,6 +44,7 @@ def test_what_a_task_uses_is_measured_and_kept(live_platform: LivePlatform) -> N
     assert all(len(item["times"]) == len(item["values"]) for item in series)
 
 
+@pytest.mark.capability("49", "Nodes and engines are measured and scraped")
 def test_the_node_is_measured_and_scraped(live_platform: LivePlatform) -> None:
     operator = live_platform.operator
     [node] = operator.items("/nodes")

@@ -13,6 +13,7 @@ from tests.builders.live import LivePlatform
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 
+@pytest.mark.capability("44", "A job reads what was uploaded, writes what is downloaded, and changes nothing that is read-only")
 def test_a_job_reads_what_was_uploaded_and_writes_what_is_downloaded(live_platform: LivePlatform) -> None:
     operator = live_platform.operator
     number = uuid.uuid4().hex[:8]
@@ -38,6 +39,7 @@ def test_a_job_reads_what_was_uploaded_and_writes_what_is_downloaded(live_platfo
     assert [item["path"] for item in listed["items"]] == ["sets"]
 
 
+@pytest.mark.capability("44", "A volume of another tenant is read after a grant, and refused without one")
 def test_a_granted_volume_is_read_by_the_other_tenant_and_written_by_its_own_only(live_platform: LivePlatform) -> None:
     if os.geteuid() != 0:
         pytest.skip("without root the local cluster takes jobs of one tenant only")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from clusters.engines.interface import Engine, GpuDevice, Inventory, NodeFacts, Sample
+from clusters.engines.interface import Abilities, Engine, GpuDevice, Inventory, ObservedNode, Sample
 from clusters.models import Cluster, ClusterKind, Node, Pool
 from clusters.services import EngineSettings, record_inventory, register_engine
 from kernel.limits import GIB
@@ -34,13 +34,13 @@ def node_facts(
     ready: bool = True,
     reason: str = "",
     labels: dict[str, str] | None = None,
-) -> NodeFacts:
+) -> ObservedNode:
     """A node as an engine reports it; broken GPUs are listed but offer nothing."""
     devices = tuple(
         GpuDevice(f"GPU-{name}-{index}", gpu_model, 80 * GIB, healthy=index >= broken_gpus, simulated=simulated)
         for index in range(gpus)
     )
-    return NodeFacts(
+    return ObservedNode(
         name=name,
         capacity=Resources(cores * 1000, memory_bytes, (gpus - broken_gpus) * 1000),
         gpus=devices,
@@ -51,8 +51,8 @@ def node_facts(
     )
 
 
-def inventory(*nodes: NodeFacts, read_at: datetime = NOW, **given: Any) -> Inventory:
-    return Inventory(nodes=nodes, read_at=read_at, **given)
+def inventory(*nodes: ObservedNode, read_at: datetime = NOW, **given: Any) -> Inventory:
+    return Inventory(nodes=nodes, read_at=read_at, **{"abilities": Abilities(shares_gpus=True), **given})
 
 
 class ClusterBuilder:
@@ -60,7 +60,7 @@ class ClusterBuilder:
 
     def __init__(self, name: str = "") -> None:
         self._name = name
-        self._nodes: list[NodeFacts] = []
+        self._nodes: list[ObservedNode] = []
 
     def with_nodes(self, count: int, *, prefix: str = "node", **given: Any) -> ClusterBuilder:
         """More nodes of one kind; see `node_facts` for what can be given."""
@@ -92,14 +92,14 @@ def make_node(**given: Any) -> Node:
 class MeasuringEngine:
     """Answers `inventory` and `sample` with what a test puts in; runs nothing."""
 
-    def __init__(self, nodes: Sequence[NodeFacts] = (), samples: Sequence[Sample] = ()) -> None:
+    def __init__(self, nodes: Sequence[ObservedNode] = (), samples: Sequence[Sample] = ()) -> None:
         self.nodes = tuple(nodes)
         self.samples = tuple(samples)
         self.read_at = NOW
 
     def inventory(self) -> Inventory:
         self.read_at += timedelta(seconds=1)
-        return Inventory(nodes=self.nodes, read_at=self.read_at)
+        return inventory(*self.nodes, read_at=self.read_at)
 
     def sample(self) -> Sequence[Sample]:
         return self.samples

@@ -6,8 +6,8 @@ import time
 import uuid
 
 from clusters.engines.interface import Ensured, ImageRef, Stop, StopCause, TaskName, TaskState, TaskWorkload, Workload
-from clusters.engines.local.config import build
 from clusters.engines.local.engine import LocalEngine
+from clusters.engines.local.factory import build
 from kernel.config import current
 from kernel.ids import new_id
 from kernel.resources import Resources

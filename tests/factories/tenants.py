@@ -13,12 +13,12 @@ from typing import Any
 
 from kernel.actor import Actor, TenantRole, system_actor
 from kernel.resources import Resources
-from tenants.access import actor_for
+from tenants.capacity.quota.tree import Ceiling
+from tenants.identity.access import actor_for
+from tenants.identity.permissions import Scope
+from tenants.identity.services.tokens import IssuedToken, issue
 from tenants.models import Membership, Queue, Tenant, TokenKind, User, UserKind
-from tenants.permissions import Scope
-from tenants.quota.tree import Ceiling
 from tenants.services import PoolLimit, ReserveRequest, create_queue, create_tenant, set_limits
-from tenants.services.tokens import IssuedToken, issue
 
 SYSTEM = system_actor("tests")
 _numbers = itertools.count(1)

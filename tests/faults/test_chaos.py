@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kernel.crashpoints import POINTS
 from tests.chaos import report
-from tests.chaos.faults import WEIGHTS, plan
+from tests.chaos.faults import WEIGHTS, plan, points_in_source
 from tests.chaos.rest import STILL_SECONDS, Look, wait_for_rest
 from tests.chaos.rounds import Options, Round
 
@@ -19,10 +20,15 @@ LONG_SECONDS = 600.0
 SEED = 20
 
 
+@pytest.mark.capability("6.16", "The same seed plans the same faults")
 def test_the_same_seed_breaks_the_same_things_and_another_one_others() -> None:
     first, again, other = (plan(seed, seconds=600, every_seconds=5) for seed in (1, 1, 2))
     assert first == again
     assert first != other
+
+
+def test_a_round_knows_every_crash_point_without_the_platform() -> None:
+    assert sorted(points_in_source()) == sorted(POINTS)
 
 
 def test_a_round_sees_every_kind_of_fault_before_chance_decides() -> None:
@@ -64,6 +70,7 @@ def test_a_platform_that_comes_to_rest_slowly_is_waited_for() -> None:
     assert Watch(*(Look({"jobs": left}, 0) for left in range(900, -1, -1))).wait() == ""
 
 
+@pytest.mark.capability("6.16", "Every promise is kept while processes, Redis and the database are broken under load")
 @pytest.mark.engines
 @pytest.mark.alone
 @pytest.mark.database

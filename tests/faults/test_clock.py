@@ -150,8 +150,8 @@ def test_a_clock_that_is_set_while_jobs_run_changes_nothing_for_them(step: str, 
     assert numbers == [str(number) for number in range(max(50, len(numbers)))]
     assert user.download(f"/volumes/{volume['id']}/content", path="log") == b"start\nstop\n"
     if platform.is_on_servers:  # SQLite has no clock but its host's: there the same holds for what is done, not for what is told.
-        for one in (job, beside, stopping):
-            assert_times_are_sane(user, one, began=began)
+        for started in (job, beside, stopping):
+            assert_times_are_sane(user, started, began=began)
         assert len(platform.log_events("leadership_lost")) == lost_before, "leases live on the database's time"
     assert platform.rows("SELECT count(*) FROM tenants_reservation WHERE released_at IS NULL") == [(0,)]
     usage = user.items("/usage", group_by="job")

@@ -45,6 +45,7 @@ def receiver(ground: Ground) -> Iterator[Receiver]:
         ground.client.user.api("DELETE", f"/subscriptions/{subscription['id']}")
 
 
+@pytest.mark.capability("35", "After a crash at any step, of the platform or of one process, everything is done once")
 def test_whichever_process_dies_at_a_crash_point_everything_is_done_once(ground: Ground, receiver: Receiver) -> None:
     jobs: dict[str, str] = {}
     for number, point in enumerate(REACHED):

@@ -303,11 +303,11 @@ def test_a_slow_database_bounds_every_request_and_heals(
     users = [LiveUser(platform, platform.token, tenant=user.tenant) for _ in range(12)]
     answers: list[int] = []
 
-    def ask(one: LiveUser) -> None:
-        answers.append(one.request("GET", "/jobs").status_code)
-        one.close()
+    def ask(caller: LiveUser) -> None:
+        answers.append(caller.request("GET", "/jobs").status_code)
+        caller.close()
 
-    threads = [threading.Thread(target=ask, args=(one,)) for one in users]
+    threads = [threading.Thread(target=ask, args=(caller,)) for caller in users]
     for thread in threads:
         thread.start()
     assert platform.anonymous.request("GET", "//livez").status_code == 200
@@ -331,7 +331,10 @@ def test_a_lock_that_is_held_stops_what_needs_it_and_nothing_else(
         holder.execute("LOCK TABLE storage_volume IN ACCESS EXCLUSIVE MODE")
         waiting: list[httpx2.Response] = []
         blocked = [LiveUser(platform, platform.token, tenant=user.tenant) for _ in range(3)]
-        threads = [threading.Thread(target=lambda one=one: waiting.append(one.request("GET", "/volumes"))) for one in blocked]
+        threads = [
+            threading.Thread(target=lambda blocked_user=blocked_user: waiting.append(blocked_user.request("GET", "/volumes")))
+            for blocked_user in blocked
+        ]
         for thread in threads:
             thread.start()
         with Watch() as watch:
@@ -347,8 +350,8 @@ def test_a_lock_that_is_held_stops_what_needs_it_and_nothing_else(
             assert_tells_to_come_back(answer)
             assert "Nothing was changed" in answer.json()["hint"]
         holder.rollback()
-    for one in blocked:
-        one.close()
+    for blocked_user in blocked:
+        blocked_user.close()
     assert volume["id"] in [item["id"] for item in user.items("/volumes")]
 
 

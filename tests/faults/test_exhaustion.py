@@ -62,14 +62,16 @@ def test_without_file_descriptors_it_refuses_and_heals_and_no_job_is_stuck(platf
     answers: list[int | str] = []
     with idle_connections(platform, 100):
         for _ in range(5):
-            one = LiveUser(platform, platform.token, tenant=user.tenant)
-            one.http.timeout = httpx2.Timeout(5)
+            caller = LiveUser(platform, platform.token, tenant=user.tenant)
+            caller.http.timeout = httpx2.Timeout(5)
             try:
-                answers.append(one.request("POST", "/jobs", json={"spec": {"command": "true", "resources": SMALL}}).status_code)
+                answers.append(
+                    caller.request("POST", "/jobs", json={"spec": {"command": "true", "resources": SMALL}}).status_code
+                )
             except httpx2.TransportError as error:  # Refused at the door: there was no descriptor to take it with.
                 answers.append(type(error).__name__)
             finally:
-                one.close()
+                caller.close()
     assert all(isinstance(answer, str) or answer in {200, 201, *REFUSALS} for answer in answers), answers
     wait_until(lambda: is_well(platform), "its recovery")
     (platform.folder_of(told) / "enough").touch(mode=0o666)
@@ -87,11 +89,11 @@ def test_a_throng_of_requests_is_answered_or_told_to_come_back(platform: LivePla
     user, codes = platform.operator, []
 
     def ask() -> None:
-        one = LiveUser(platform, platform.token, tenant=user.tenant)
+        caller = LiveUser(platform, platform.token, tenant=user.tenant)
         for _ in range(4):
             with contextlib.suppress(httpx2.TransportError):
-                codes.append(one.request("GET", "/jobs", params={"limit": 50}).status_code)
-        one.close()
+                codes.append(caller.request("GET", "/jobs", params={"limit": 50}).status_code)
+        caller.close()
 
     threads = [threading.Thread(target=ask) for _ in range(60)]
     for thread in threads:

@@ -62,6 +62,7 @@ def test_another_scheduler_takes_over_from_one_that_is_killed(ground: Ground) ->
     ground.check()
 
 
+@pytest.mark.capability("6.16", "Schedulers that all believe to lead never pass a ceiling")
 def test_schedulers_that_all_believe_to_lead_never_pass_a_ceiling(ground: Ground) -> None:
     """The lease is torn from its holder again and again while it still believes to have it: passes run side by side."""
     before = watching.read_samples(ground.platform).samples

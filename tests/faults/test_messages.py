@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900
 QUEUE = "default"
 LATE_SECONDS = 7.5  # As much later as a copy may come. What Redis delivers again after its timeout is the same message, later.
 JOBS = 12
-SENT = re.compile(r'"LPUSH" "default[^"]*" "((?:[^"\\]|\\.)*)"')
+SENT = re.compile(r'"LPUSH" "((?:default|cluster\.)[^"]*)" "((?:[^"\\]|\\.)*)"')
 
 
 @dataclass
@@ -40,7 +40,8 @@ class Courier:
     @contextlib.contextmanager
     def at_work(self) -> Iterator[Courier]:
         threads = [threading.Thread(target=work, daemon=True) for work in (self._listen, self._lose)]
-        self._due: list[tuple[float, int, bytes]] = []
+        self._due: list[tuple[float, int, str, bytes]] = []
+        self._queues = {QUEUE}  # And one for each cluster, as it is seen.
         self._lock = threading.Lock()
         threads.append(threading.Thread(target=self._repeat, daemon=True))
         for thread in threads:
@@ -65,7 +66,9 @@ class Courier:
                 found = SENT.search(line.decode() if isinstance(line, bytes) else str(line))
                 if found is None:
                     continue
-                message = found.group(1).encode().decode("unicode_escape").encode("latin-1")
+                queue = found.group(1)
+                self._queues = self._queues | {queue}
+                message = found.group(2).encode().decode("unicode_escape").encode("latin-1")
                 if message in copies:  # One of ours.
                     continue
                 copies.add(message)
@@ -73,7 +76,7 @@ class Courier:
                     self.seen += 1
                     for _ in range(chance.randint(1, 4)):
                         delay = chance.uniform(0.0, LATE_SECONDS)
-                        heapq.heappush(self._due, (time.monotonic() + delay, chance.getrandbits(32), message))
+                        heapq.heappush(self._due, (time.monotonic() + delay, chance.getrandbits(32), queue, message))
 
     def _repeat(self) -> None:
         with redis.Redis.from_url(self.url) as client:
@@ -81,10 +84,10 @@ class Courier:
                 with self._lock:
                     due = []
                     while self._due and self._due[0][0] <= time.monotonic():
-                        due.append(heapq.heappop(self._due)[2])
+                        due.append(heapq.heappop(self._due)[2:])
                 random.Random(self.seed).shuffle(due)
-                for message in due:
-                    client.lpush(QUEUE, message)
+                for queue, message in due:
+                    client.lpush(queue, message)
                     self.repeated += 1
 
     def _lose(self) -> None:
@@ -92,7 +95,7 @@ class Courier:
         with redis.Redis.from_url(self.url) as client:
             while not self.over.wait(0.01):
                 # Redis gives to whoever has waited longest: a thief who waits gets his part however quick the workers are.
-                if self.losing and chance.random() < self.losing and client.brpop([QUEUE], timeout=0.5) is not None:
+                if self.losing and chance.random() < self.losing and client.brpop(sorted(self._queues), timeout=0.5) is not None:
                     self.lost += 1
 
 
@@ -100,6 +103,8 @@ def courier(ground: Ground, seed: int, *, losing: float = 0.0) -> Courier:
     return Courier(ground.platform.environment["BERTH_REDIS_URL"], seed, losing)
 
 
+@pytest.mark.capability("113", "Messages lost, repeated, late: everything is done once")
+@pytest.mark.capability("6.16", "Messages that are lost, doubled or late, and a stale view, do everything once")
 def test_messages_that_come_two_to_five_times_and_late_start_and_stop_everything_once(ground: Ground) -> None:
     with courier(ground, seed=9).at_work() as repeating:
         jobs = [ground.submit(seconds=0.3, succeeds_at=1 + number % 3) for number in range(JOBS)]
@@ -117,6 +122,8 @@ def test_messages_that_come_two_to_five_times_and_late_start_and_stop_everything
     assert report.checked["I3"]["attempts made"] >= sum(1 + number % 3 for number in range(JOBS)) + len(endless)
 
 
+@pytest.mark.capability("6.16", "Messages that are lost, doubled or late, and a stale view, do everything once")
+@pytest.mark.capability("113", "Messages lost, repeated, late: everything is done once")
 def test_messages_that_are_lost_cost_time_and_no_job(ground: Ground) -> None:
     """A thief waits for messages beside the workers."""
     with courier(ground, seed=10, losing=0.9).at_work() as losing:

@@ -84,7 +84,7 @@ def test_only_the_rows_that_raise_are_struck_and_the_others_are_done_once(quay: 
             raise ValueError("this row is broken")
         done.extend(part)
 
-    struck = poison.work_through("test", ids, work, now=quay.now, key=lambda one: one)
+    struck = poison.work_through("test", ids, work, now=quay.now, key=lambda row_id: row_id)
     assert {item.id for item in struck} == bad
     assert sorted(done) == sorted(set(ids) - bad)
     assert [(item.tries, item.error, item.is_set_aside) for item in struck] == [(1, "ValueError: this row is broken", False)] * 2
@@ -99,14 +99,14 @@ def test_the_third_strike_sets_aside_and_a_success_forgives_everything(quay: Qua
 
     seen = []
     for _ in range(10):
-        seen += poison.work_through("test", [row], work, now=quay.now, key=lambda one: one)
+        seen += poison.work_through("test", [row], work, now=quay.now, key=lambda row_id: row_id)
         quay.pass_time(2)
     assert [item.tries for item in seen] == [1, 2, 3]
     assert [item.is_set_aside for item in seen] == [False, False, True]
     assert poison.count_set_aside() == {"test": 1}
     broken.clear()
     quay.pass_time(600)
-    assert poison.work_through("test", [row], work, now=quay.now, key=lambda one: one) == []
+    assert poison.work_through("test", [row], work, now=quay.now, key=lambda row_id: row_id) == []
     assert poison.strikes("test") == {}
 
 
@@ -116,7 +116,7 @@ def test_what_everything_stands_on_blames_no_row(quay: Quay, error: Exception) -
         raise error
 
     with pytest.raises(type(error)):
-        poison.work_through("test", [uuid.uuid4()], work, now=quay.now, key=lambda one: one)
+        poison.work_through("test", [uuid.uuid4()], work, now=quay.now, key=lambda row_id: row_id)
     assert not Poison.objects.exists()
 
 
@@ -125,7 +125,7 @@ def test_a_handler_that_fails_at_everything_blames_no_row(quay: Quay) -> None:
         raise TypeError("a bug of the release")
 
     with pytest.raises(TypeError):
-        poison.work_through("test", [uuid.uuid4() for _ in range(50)], work, now=quay.now, key=lambda one: one)
+        poison.work_through("test", [uuid.uuid4() for _ in range(50)], work, now=quay.now, key=lambda row_id: row_id)
     assert not Poison.objects.exists()
 
 
@@ -133,7 +133,7 @@ def test_strikes_of_rows_that_are_gone_are_forgotten(quay: Quay) -> None:
     def work(part: list[uuid.UUID]) -> None:
         raise ValueError
 
-    poison.work_through("test", [uuid.uuid4()], work, now=quay.now, key=lambda one: one)
+    poison.work_through("test", [uuid.uuid4()], work, now=quay.now, key=lambda row_id: row_id)
     quay.pass_time(86_000)
     assert poison.forget_old(quay.now) == 0
     quay.pass_time(1_000)
@@ -152,7 +152,7 @@ def test_a_waiting_job_whose_spec_cannot_be_read_lets_the_others_pass_and_says_w
     turn_through_tries(quay)
     assert (quay.state(bad), quay.reason(bad)) == ("queued", "set_aside")
     stored = quay.job(bad.id)
-    assert "failed three times at this job (" in explain(stored.reason_code, stored.reason_detail).text
+    assert "failed three times to process this job (" in explain(stored.reason_code, stored.reason_detail).text
     mend_spec(bad, document)
     quay.pass_time(600)
     quay.settle()
@@ -271,7 +271,7 @@ def test_a_build_request_that_cannot_be_started_fails_alone(quay: Quay, monkeypa
         started.append(request.id)
 
     bad, good = uuid.uuid4(), [uuid.uuid4() for _ in range(5)]
-    requests = [builds.PendingBuild(one, uuid.uuid4(), uuid.uuid4(), "image", "digest", None) for one in [bad, *good]]
+    requests = [builds.PendingBuild(image_id, uuid.uuid4(), uuid.uuid4(), "image", "digest", None) for image_id in [bad, *good]]
     told = []
     monkeypatch.setattr(builds, "pending_builds", lambda limit: requests)
     monkeypatch.setattr(builds, "_start", start)
@@ -384,7 +384,7 @@ def test_a_build_to_which_something_is_unavailable_keeps_no_other_from_its_job(
     with pytest.raises(Unavailable):
         builds.start_builds()
     states = dict(BuildRequest.objects.values_list("id", "state"))
-    assert {one for one, state in states.items() if state == "queued"} == ill
+    assert {build_id for build_id, state in states.items() if state == "queued"} == ill
     assert set(Job.objects.values_list("build_request_id", flat=True)) == set(good[1:])
     ill.clear()
     assert builds.start_builds() == 2

@@ -94,6 +94,7 @@ def witnessed(user: LiveUser, command: str, **spec: Any) -> tuple[Json, Json]:
     return job, volume
 
 
+@pytest.mark.capability("57", "What a lost machine ended is tried again, and no retry of the user is spent")
 def test_after_a_reboot_each_job_is_tried_once_more_and_nothing_of_before_is_signalled(
     platform: LivePlatform, user: LiveUser
 ) -> None:

@@ -21,6 +21,7 @@ FROZEN_SECONDS_LONG = 120.0
 SUBMIT_SECONDS_P99 = 2.0
 
 
+@pytest.mark.capability("113", "Redis killed, and started again with or without its data: no job is lost")
 @pytest.mark.parametrize("empty", [False, True])
 def test_redis_that_is_killed_and_comes_back_loses_no_job(ground: Ground, empty: bool) -> None:
     jobs = [ground.submit(seconds=0.5) for _ in range(JOBS)]
@@ -34,6 +35,7 @@ def test_redis_that_is_killed_and_comes_back_loses_no_job(ground: Ground, empty:
     assert ground.platform.log_events("worker_ended_by_itself") == []
 
 
+@pytest.mark.capability("113", "Without Redis jobs start, stop and end")
 def test_jobs_run_to_their_end_while_there_is_no_redis(ground: Ground) -> None:
     ground.servers.redis.kill()
     job = ground.submit()
@@ -49,6 +51,7 @@ def test_jobs_run_to_their_end_while_there_is_no_redis(ground: Ground) -> None:
     ground.check()
 
 
+@pytest.mark.capability("113", "Redis emptied at any moment: no job is lost")
 def test_everything_in_redis_may_vanish_at_any_moment(ground: Ground) -> None:
     jobs = []
     for _ in range(JOBS):
@@ -69,6 +72,7 @@ def test_a_platform_starts_on_a_redis_that_was_emptied(ground: Ground) -> None:
     ground.check()
 
 
+@pytest.mark.capability("113", "While Redis is frozen, submissions are answered in time")
 def test_submissions_are_answered_in_time_while_redis_is_frozen(ground: Ground) -> None:
     frozen(ground, FROZEN_SECONDS)
 

@@ -16,6 +16,10 @@ from kernel.crashpoints import POINTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("platform", "tenants", "storage", "images", "jobs")
+REGISTERED = f"""
+from kernel.crashpoints import crashpoint, register_crash_points
+register_crash_points({dict(POINTS)!r})
+"""
 
 
 def points_in_code() -> Counter[str]:
@@ -45,7 +49,7 @@ def test_every_point_says_what_is_done_and_what_is_not() -> None:
 
 def run(code: str, **environment: str) -> int:
     path = os.pathsep.join([str(ROOT / "platform"), *sys.path])
-    program = f"from kernel.crashpoints import crashpoint\n{code}"
+    program = f"{REGISTERED}\n{code}"
     return subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path, **environment}, timeout=120).returncode
 
 
@@ -67,7 +71,7 @@ def test_a_process_freezes_where_it_is_asked_to_and_goes_on_from_there(tmp_path:
     file = tmp_path / "crash-at"
     file.write_text("freeze jobs.stop.after_claim")
     path = os.pathsep.join([str(ROOT / "platform"), *sys.path])
-    program = "from kernel.crashpoints import crashpoint\ncrashpoint('jobs.stop.after_claim')"
+    program = f"{REGISTERED}\ncrashpoint('jobs.stop.after_claim')"
     environment = {"PYTHONPATH": path, "BERTH_CRASH_AT": str(file)}
     with subprocess.Popen([sys.executable, "-c", program], env=environment) as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)

@@ -12,6 +12,7 @@ CHANCES = 3
 pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900)]
 
 
+@pytest.mark.capability("35", "A process that was paused with work in hand changes nothing when it wakes")
 @pytest.mark.parametrize("point", ["jobs.launch.after_claim", "jobs.launch.after_ensure"])
 def test_a_worker_that_wakes_after_another_one_started_its_job_starts_nothing(ground: Ground, point: str) -> None:
     """Asleep before the engine was asked, it asks for an attempt that has ended and is forgotten, and is refused.
@@ -45,6 +46,7 @@ def test_a_worker_that_wakes_after_another_one_started_its_job_starts_nothing(gr
             return
 
 
+@pytest.mark.capability("35", "A process that was paused with work in hand changes nothing when it wakes")
 @pytest.mark.parametrize("point", ["jobs.stop.after_claim", "jobs.stop.after_engine"])
 def test_a_worker_that_wakes_after_its_stop_was_carried_out_changes_nothing(ground: Ground, point: str) -> None:
     job = ground.submit(seconds=1000)
@@ -88,6 +90,7 @@ def test_a_scheduler_that_sleeps_in_the_middle_of_a_pass_holds_nobody_up(ground:
     ground.check()
 
 
+@pytest.mark.capability("6.16", "Messages that are lost, doubled or late, and a stale view, do everything once")
 def test_an_observer_that_wakes_with_an_old_view_moves_nothing_back(ground: Ground) -> None:
     ground.platform.crash_at("freeze jobs.poll.after_observe")
     job = ground.submit(seconds=1.0)

@@ -12,7 +12,7 @@ from tests.histories.records import Record
 from tests.histories.report import Report
 
 BILL_SECONDS = 1.0  # Invariant I11.
-STARTS = 6  # Wrapper, view, rights, shells and payload: started one after the other before the payload's first word.
+STARTS = 2  # As long as the machine takes to start a task that does nothing, before a payload's first word and after its last.
 AROUND_SECONDS = 3.0  # Around what a payload told: for so long it matters how slow the machine was.
 BEAT_SECONDS = 1.0  # Between two signs of life: how much longer one that was killed may have run than it could say.
 
@@ -46,7 +46,7 @@ def check_bills(history: History, report: Report) -> None:
 
 
 def _slowest(slow: list[tuple[float, float]], records: list[Record]) -> float:
-    """The longest that the machine took to start a process while these were told: what it alone adds to a start and to an end."""
+    """The longest that the machine took to start a task while these were told: what it alone adds to a start and to an end."""
     if not records:
         return 0.0
     first, last = min(record.t for record in records), max(record.t for record in records)

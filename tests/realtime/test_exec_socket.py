@@ -18,9 +18,10 @@ from activity import sessions
 from clusters.engines.fake import FakeEngine
 from clusters.engines.interface import Asker, AttemptId, ExecRefused, NotRunning, TaskName, TerminalSize
 from clusters.services.engines import _factories, forget_engines, register_engine
+from jobs import bounds
 from jobs.api import terminal
-from kernel import limits
-from tenants.portal_models import FeatureSetting
+from kernel.ids import new_id
+from tenants.portal.models import FeatureSetting
 from tests.factories.sockets import SECONDS, Socket
 from tests.security.matrix.principals import Who
 from tests.security.matrix.world import World, make_world, now
@@ -124,6 +125,17 @@ def running_world() -> World:
     return world
 
 
+def as_build_of_a_container(world: World) -> None:
+    """The running job of the tenant becomes a build, with the task beside the builder that holds the tenant's account."""
+    from jobs.lifecycle.states import TaskState
+    from jobs.models import Job, Task
+
+    job = Job.objects.get(pk=world.own.values["jobs"])
+    Job.objects.filter(pk=job.pk).update(build_request_id=new_id())
+    tenant_id, state = world.own.tenant.pk, TaskState.RUNNING
+    Task.objects.create(attempt_id=job.attempt_id, job_id=job.pk, tenant_id=tenant_id, role="transfer", index=0, state=state)
+
+
 @asynccontextmanager
 async def connected(world: World, who: Who = Who.OWNER, query: str = "") -> AsyncGenerator[Socket]:
     from controlplane.asgi import application
@@ -215,6 +227,19 @@ async def test_a_task_that_is_not_there_or_does_not_run_is_refused(
     assert engine.started == []
 
 
+async def test_the_build_of_a_container_image_takes_no_terminals_and_promises_none(engine: PlayedEngine) -> None:
+    world = await sync_to_async(running_world)()
+    await sync_to_async(as_build_of_a_container)(world)
+    async with connected(world) as opened:
+        await opened.send({"start": {}})
+        refusal = await opened.receive()
+        assert refusal["code"] == "exec_unsupported"
+        assert refusal["detail"].endswith("builds a container image, and takes no programs beside its tasks.")
+        assert "Try again" not in refusal["hint"]
+        assert await opened.close_code() == 4409
+    assert engine.started == []
+
+
 async def test_an_engine_without_terminals_says_so() -> None:
     before = _factories["local"]
     register_engine("local", lambda settings: FakeEngine(clock=now))
@@ -240,6 +265,7 @@ async def test_the_installation_may_switch_it_off(engine: PlayedEngine, configur
         assert await opened.close_code() == 4403
 
 
+@pytest.mark.capability("110", "A feature that is off is gone from portal and API, for the installation or a tenant")
 async def test_it_may_be_switched_off_for_a_tenant(engine: PlayedEngine) -> None:
     world = await sync_to_async(running_world)()
     await FeatureSetting.objects.acreate(tenant_id=world.own.tenant.pk, name="terminal", enabled=False)
@@ -293,7 +319,7 @@ async def test_a_text_that_means_nothing_is_answered_and_changes_nothing(engine:
         await opened.send_text(text if "resize" in text else '{"start": {}}')
         assert (await opened.receive())["code"] == "invalid_input"
         assert len(program.sizes) == 1
-        await opened.send_bytes(b"x" * (limits.EXEC_FRAME_BYTES + 1))
+        await opened.send_bytes(b"x" * (bounds.EXEC_FRAME_BYTES + 1))
         assert (await opened.receive())["code"] == "invalid_input"
 
 
@@ -331,11 +357,11 @@ async def test_a_program_that_reads_nothing_holds_its_sender_up(engine: PlayedEn
         program = await begun(opened, engine)
         sent = 40
         for _ in range(sent):
-            await opened.send_bytes(b"x" * limits.EXEC_FRAME_BYTES)
+            await opened.send_bytes(b"x" * bounds.EXEC_FRAME_BYTES)
         await asyncio.sleep(0.2)
         program.program.settimeout(SECONDS)
         received = 0
-        while received < sent * limits.EXEC_FRAME_BYTES:
+        while received < sent * bounds.EXEC_FRAME_BYTES:
             received += len(await asyncio.to_thread(program.program.recv, 1 << 20))
         await opened.send({"eof": True})
         assert await asyncio.to_thread(program.program.recv, 1) == b""

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
 def connecting(token: str | None = None, *, query: str = "", origin: str | list[str] | None = None) -> Socket:
     headers = [(b"authorization", f"Bearer {token}".encode())] if token is not None else []
-    headers += [(b"origin", one.encode()) for one in ([origin] if isinstance(origin, str) else origin or [])]
+    headers += [(b"origin", address.encode()) for address in ([origin] if isinstance(origin, str) else origin or [])]
     return Socket(URLRouter(websocket_urlpatterns), f"/ws/v1/live{query}", headers=headers)
 
 

@@ -14,8 +14,8 @@ from clusters.engines.interface import (
     Ensured,
     Forgotten,
     GiveUp,
-    NodeFacts,
     Observations,
+    ObservedNode,
     OutputFile,
     Retry,
     Stop,
@@ -37,7 +37,7 @@ class Harbour(FakeEngine):
         *,
         clock: Callable[[], datetime],
         script_for: Callable[[Workload, TaskWorkload], Script],
-        nodes: Sequence[NodeFacts],
+        nodes: Sequence[ObservedNode],
         tell: Tell,
     ) -> None:
         super().__init__(clock=clock, script_for=script_for, nodes=nodes)

@@ -94,9 +94,9 @@ class Worker(Process):
         ticks.install(database_now())
         self._hinted: dict[tuple[str, str], None] = {}
         for cluster_id in self.world.cluster_ids:
-            for prefix, task in duties.CLUSTER_HINTS.items():
+            for prefix, task in duties.cluster_hints().items():
                 self.hear(f"{prefix}.{cluster_id}", lambda task=task, key=str(cluster_id): self._remember(task, key))
-        for topic, task in duties.PLAIN_HINTS.items():
+        for topic, task in duties.plain_hints().items():
             self.hear(topic, lambda task=task: self._remember(task, ""))
 
     def _remember(self, task: str, cluster_id: str) -> None:

@@ -25,6 +25,7 @@ OUT_OF_REACH = {
         "A checkpoint is a directory of a real tenant on a real disk.",
     ),
     "images.build.after_seal": "A build that succeeds leaves a real environment, which is sealed on a real disk.",
+    "images.build.after_push": "The same of a container image, which real programs build and push.",
 }
 IN_REACH = tuple(point for point in POINTS if point not in OUT_OF_REACH)
 

@@ -124,14 +124,17 @@ def sieved(pattern: str, verb: str) -> list[str]:
 
 
 def zombies() -> list[str]:
-    """A worker falls asleep with work in hand, its lease runs out, others do the work: what it writes then changes nothing."""
-    return [
-        *_zombie("call ensure", lambda world: launch.launch(world.cluster_ids[0])),
-        *_zombie("jobs.launch.after_ensure", lambda world: launch.launch(world.cluster_ids[0])),
-        *_zombie("jobs.stop.after_engine", lambda world: stopping.stop(world.cluster_ids[0]), stop=True),
-        *_zombie("jobs.finish.after_logs", lambda world: finish.finish(world.cluster_ids[0]), ended=True),
-        *_zombie("jobs.finish.after_forget", lambda world: finish.finish(world.cluster_ids[0]), ended=True),
-    ]
+    """A worker falls asleep with work in hand, its lease runs out, others do the work: what it writes then changes nothing. Ends
+    with the first place where something is wrong."""
+    return next(filter(None, _at_each_place()), [])
+
+
+def _at_each_place() -> Iterator[list[str]]:
+    yield _zombie("call ensure", lambda world: launch.launch(world.cluster_ids[0]))
+    yield _zombie("jobs.launch.after_ensure", lambda world: launch.launch(world.cluster_ids[0]))
+    yield _zombie("jobs.stop.after_engine", lambda world: stopping.stop(world.cluster_ids[0]), stop=True)
+    yield _zombie("jobs.finish.after_logs", lambda world: finish.finish(world.cluster_ids[0]), ended=True)
+    yield _zombie("jobs.finish.after_forget", lambda world: finish.finish(world.cluster_ids[0]), ended=True)
 
 
 def _zombie(point: str, work: Callable[[World], object], *, stop: bool = False, ended: bool = False) -> list[str]:

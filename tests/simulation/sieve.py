@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from django.db.models import Count
+
 from clusters.engines.fake import Script
 from clusters.engines.interface import EngineUnreachable, ExitReason, Observations
 from jobs.models import Job
@@ -33,7 +35,7 @@ Meddle = Callable[[World], None]
 class Run:
     """How one run ended: the state of every job by name, and what the checker says."""
 
-    states: dict[str, str]
+    states: dict[str, str]  # With the number of attempts: what is lost from sight may be done twice, and end well.
     calls: list[str]  # The verb of each call, the first one first.
     report: Report
     errors: tuple[str, ...]
@@ -57,7 +59,8 @@ def run(meddle: Meddle) -> Run:
             if number == 2:
                 _stop(world)
         report = world.finish()
-        states = dict(Job.objects.order_by("id").values_list("name", "state"))
+        ends = Job.objects.order_by("id").values_list("name", "state").annotate(count=Count("attempts"))
+        states = {name: f"{state} after {count} attempts" for name, state, count in ends}
         return Run(states, calls, report, tuple(world.errors))
 
 

@@ -26,7 +26,12 @@ def golden_run(django_db_blocker: Any) -> Run:
 
 def test_the_golden_run_does_a_bit_of_everything(golden_run: Run) -> None:
     assert golden_run.report.holds, golden_run.report.text()
-    assert golden_run.states == {"works": "succeeded", "fails": "failed", "again": "succeeded", "stops": "stopped"}
+    assert golden_run.states == {
+        "works": "succeeded after 1 attempts",
+        "fails": "failed after 1 attempts",
+        "again": "succeeded after 2 attempts",
+        "stops": "stopped after 1 attempts",
+    }
     assert {"ensure", "observe", "stop", "forget", "logs"} <= set(golden_run.calls)
     assert not golden_run.errors
 

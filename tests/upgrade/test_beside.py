@@ -89,6 +89,7 @@ def _place(platform: LivePlatform, volume: Json) -> Path:
     return Path(platform.rows(f"SELECT location FROM storage_volume WHERE name = '{volume['name']}'")[0][0])
 
 
+@pytest.mark.capability("120", "Two releases at once on one database: jobs go through both, each runs once, no event is lost")
 def test_jobs_go_through_both_releases_and_survive_the_end_of_either(both: tuple[LivePlatform, Beside]) -> None:
     platform, beside = both
     present, before = platform.operator, beside.operator

@@ -25,6 +25,9 @@ def platform(release_before: Path) -> Iterator[LivePlatform]:
         yield made
 
 
+@pytest.mark.capability(
+    "120", "A filled database of the release before moves forward under its running jobs, and back without a restore"
+)
 def test_a_filled_database_moves_forward_under_its_running_jobs_and_back_again(
     platform: LivePlatform, release_before: Path
 ) -> None:

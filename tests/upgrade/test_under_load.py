@@ -78,6 +78,7 @@ def before(release_before: Path) -> Iterator[LivePlatform]:
         yield made
 
 
+@pytest.mark.capability("120", "Tables move under load without a failed request")
 def test_tables_move_forward_under_load_and_behind_a_long_transaction(before: LivePlatform) -> None:
     """Somebody holds a table of the migrations for longer than they wait; they come again, and nobody waits behind them."""
     before.submit({"name": "first", "command": "true"}, wait=True)

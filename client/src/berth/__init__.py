@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from berth.errors import ChecksumMismatch as ChecksumMismatch
     from berth.errors import ConfigurationInvalid as ConfigurationInvalid
     from berth.errors import Conflict as Conflict
+    from berth.errors import ExtraMissing as ExtraMissing
     from berth.errors import Forbidden as Forbidden
     from berth.errors import InvalidInput as InvalidInput
     from berth.errors import NotAuthenticated as NotAuthenticated
@@ -48,6 +49,7 @@ _EXPORTS = {
     "Client": "berth.client",
     "ConfigurationInvalid": "berth.errors",
     "Conflict": "berth.errors",
+    "ExtraMissing": "berth.errors",
     "Forbidden": "berth.errors",
     "InvalidInput": "berth.errors",
     "Job": "berth.jobs",

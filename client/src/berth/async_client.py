@@ -14,8 +14,10 @@ from urllib.parse import quote
 from berth import limits
 from berth.config import resolve_settings
 from berth.errors import WaitTimeout
+from berth.job_reads import as_job
 from berth.jobs import code_path, stop_body
 from berth.logs import ENDED_STATES, LineAssembler, LogFilter, LogLine, LogMarks
+from berth.paging import items_of
 from berth.specs import load_spec
 from berth.transport import AsyncTransport, Call, post
 
@@ -57,7 +59,7 @@ class AsyncClient:
         return cast("JobData", await self.transport.json(post("/jobs", body, idempotency_key=idempotency_key)))
 
     async def get(self, job: str) -> JobData:
-        return cast("JobData", await self.transport.json(Call("GET", _path(job))))
+        return as_job(await self.transport.json(Call("GET", _path(job.strip()))))
 
     async def list(self, *, limit: int | None = None, **filters: object) -> AsyncIterator[JobData]:
         """Jobs, newest first, read page by page while you iterate."""
@@ -67,11 +69,12 @@ class AsyncClient:
         while left is None or left > 0:
             size = limits.PAGE_SIZE if left is None else min(left, limits.PAGE_SIZE)
             page = await self.transport.json(Call("GET", "/jobs", {**filters, "limit": size, "cursor": cursor}))
-            for item in page["items"][:left]:
+            items = items_of(page)[:left]
+            for item in items:
                 yield item
-            left = None if left is None else left - len(page["items"])
+            left = None if left is None else left - len(items)
             cursor = page.get("next")
-            if not cursor:
+            if not cursor or not items:
                 return
 
     async def stop(self, job: str, *, grace_seconds: float | None = None, reason: str = "") -> JobData:
@@ -103,13 +106,13 @@ class AsyncClient:
         marks, assembler, cursor = LogMarks(), LineAssembler(), None
         while True:
             page = await self.transport.json(Call("GET", f"{_path(job)}/logs", {**chosen.as_params(), "cursor": cursor}))
-            cursor = page.get("cursor") or cursor
-            for chunk in marks.new(page["items"], attempt):
+            cursor, items = page.get("cursor") or cursor, items_of(page)
+            for chunk in marks.new(items, attempt):
                 for line in assembler.add(chunk):
                     yield line
-            if page["complete"] or not (page["items"] or follow):
+            if page.get("complete") or not (items or follow):
                 break
-            if not page["items"]:
+            if not items:
                 await asyncio.sleep(limits.POLL_SECONDS)
         for line in assembler.finish():
             yield line

@@ -1,16 +1,16 @@
-"""Edits of limits, caps per person, time limits of queues, and bookings of GPUs; each method is one request."""
+"""Edits of limits, per-user caps, run time limits of queues, and bookings of GPUs; each method is one request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from berth.jobs import iterate
+from berth.paging import iterate
 from berth.resources import Row, Rows, _given, _Resource, _segment
 from berth.transport import post
 
 
 class Quota(_Resource):
-    """What queues are promised and allowed, changed for many of them at once; and what one person may hold."""
+    """Limits of queues, edited for several queues at once, and per-user caps."""
 
     def edit(
         self,
@@ -36,11 +36,11 @@ class Quota(_Resource):
         return self._get(f"/quota/edits/{_segment(edit_id)}")
 
     def cancel_edit(self, edit_id: str) -> Row:
-        """Take back an edit whose time has not come."""
+        """Cancel a scheduled edit."""
         return self._take_back(f"/quota/edits/{_segment(edit_id)}")
 
     def request(self, changes: Sequence[Mapping[str, object]], *, effective_from: str | None = None, reason: str = "") -> Row:
-        """Ask for changes that somebody else has to make: entries as for `edit`."""
+        """Request changes that a manager of the limits decides on: entries as for `edit`."""
         body: dict[str, object] = {"changes": [dict(change) for change in changes], "reason": reason}
         return self._post("/quota/requests", body | {"effective_from": effective_from, "tenant": self._tenant or None})
 
@@ -48,7 +48,7 @@ class Quota(_Resource):
         return iterate(self._transport, "/quota/requests", {"tenant": self._tenant or None, "state": state})
 
     def approve(self, request_id: str, *, answer: str = "", effective_from: str | None = None) -> Row:
-        """Make the edit that somebody asked for."""
+        """Make the requested edit."""
         body: dict[str, object] = {"answer": answer, "effective_from": effective_from}
         return self._post(f"/quota/requests/{_segment(request_id)}/approve", body)
 
@@ -56,11 +56,11 @@ class Quota(_Resource):
         return self._post(f"/quota/requests/{_segment(request_id)}/deny", {"answer": answer})
 
     def withdraw(self, request_id: str) -> Row:
-        """Take back a request that waits."""
+        """Withdraw a pending request."""
         return self._take_back(f"/quota/requests/{_segment(request_id)}")
 
     def caps(self, tenant: str) -> Rows:
-        """What one person may hold in a tenant; the line without a user is everybody's."""
+        """The per-user caps of a tenant; the line without a user is the cap of all others."""
         return list(self._get(f"/tenants/{_segment(tenant)}/caps")["items"])
 
     def set_caps(self, tenant: str, lines: Sequence[Mapping[str, object]]) -> Rows:

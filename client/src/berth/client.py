@@ -12,6 +12,7 @@ from berth import limits
 from berth.capacity import Bookings, Quota
 from berth.config import Settings, resolve_settings
 from berth.costs import Costs
+from berth.errors import AnswerInvalid
 from berth.jobs import Jobs
 from berth.operations import Announcements, Features, Maintenance
 from berth.order import Priorities
@@ -83,7 +84,10 @@ class Client:
 
     def whoami(self) -> dict[str, Any]:
         """The user, the token used, and the tenants with their roles."""
-        return dict(self.transport.json(Call("GET", "/whoami")))
+        me = dict(self.transport.json(Call("GET", "/whoami")))
+        if not isinstance(me.get("user"), dict) or not isinstance(me.get("tenants"), list):
+            raise AnswerInvalid("The server's answer is not an account of Berth's.", hint="Check the address: berth version")
+        return me
 
     def info(self) -> dict[str, Any]:
         """Name, version and time of the server; needs no token."""

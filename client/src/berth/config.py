@@ -42,7 +42,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """The file as read. `current` names the profile used when nobody says which."""
+    """The file as read. `current` names the profile used when none is chosen."""
 
     current: str = DEFAULT_PROFILE
     profiles: Mapping[str, Profile] = field(default_factory=dict)
@@ -98,11 +98,20 @@ def write_config(path: Path, config: ConfigFile) -> None:
         values = (("server", profile.server), ("token", profile.token), ("tenant", profile.tenant))
         lines += [f"{key} = {_quote(value)}" for key, value in values if value]
         lines.append("")
+    try:
+        _replace_text(path, "\n".join(lines))
+    except OSError as error:
+        raise ConfigurationInvalid(
+            f"{path} cannot be written: {error.strerror}.", hint="Name another file in BERTH_CONFIG, or make room for this one."
+        ) from error
+
+
+def _replace_text(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")  # Made with mode 0600.
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -136,7 +145,7 @@ def resolve_settings(
         )
     kept = config.profiles.get(name, Profile())
     chosen_server = normal_server(server or variables.get("BERTH_SERVER") or kept.server)
-    same_server = chosen_server == normal_server(kept.server)
+    same_server = chosen_server == _normal_kept(kept.server)
     return Settings(
         server=chosen_server,
         token=token or variables.get("BERTH_TOKEN") or (kept.token if same_server else ""),
@@ -151,16 +160,42 @@ def normal_server(text: str) -> str:
     if not text:
         return ""
     if "://" not in text:
-        host = urlsplit(f"//{text}").hostname or ""
-        text = f"{'http' if host in _LOOPBACK else 'https'}://{text}"
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        text = f"{'http' if _host_of(text) in _LOOPBACK else 'https'}://{text}"
+    if not _is_address(text):
         raise ConfigurationInvalid(f"{text!r} is not a server address.", hint="Write it like https://berth.example.org")
+    parts = urlsplit(text)
     if parts.username or parts.password:
         raise ConfigurationInvalid(
             "A server address holds no name or password.", hint="Give the token with --token or by prompt."
         )
     return text.rstrip("/")
+
+
+def _host_of(text: str) -> str:
+    """The host of an address without a scheme; empty where it has none."""
+    try:
+        return urlsplit(f"//{text}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(text: str) -> bool:
+    """Whether a name or an address of a host stands where one must, a port within its range, and nothing behind the path."""
+    try:
+        parts = urlsplit(text)
+        port, host = parts.port, (parts.hostname or "").encode("idna")
+    except ValueError:  # Brackets without an end, a port that is none, a name with an empty or an endless part.
+        return False
+    is_whole = text.isprintable() and " " not in text and port != 0
+    return is_whole and parts.scheme in ("http", "https") and bool(host) and not (parts.query or parts.fragment)
+
+
+def _normal_kept(server: str) -> str:
+    """The address in the file; empty where it is none, so that another address, or signing in anew, still works."""
+    try:
+        return normal_server(server)
+    except ConfigurationInvalid:
+        return ""
 
 
 def travels_in_clear(server: str) -> bool:

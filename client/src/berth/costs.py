@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from berth.jobs import iterate
+from berth.paging import iterate
 from berth.resources import Queues, Row, Rows, _Resource
 from berth.transport import Call
 
@@ -60,7 +60,7 @@ class Costs(_Resource):
         return list(self._post("/prices", {"pool": pool, "effective_at": effective_at, **body})["items"])
 
     def withdraw_price(self, price_id: str) -> None:
-        """Take back a price that does not hold yet."""
+        """Withdraw a price that is not effective yet."""
         self._delete(f"/prices/{quote(price_id, safe='')}")
 
     def statements(self, tenant: str) -> Rows:
@@ -88,7 +88,7 @@ class Costs(_Resource):
         return dict(self._put(f"/queues/{self._queue_id(queue)}/budget", body))
 
     def remove_budget(self, queue: str) -> None:
-        """Take a queue's budget away."""
+        """Remove a queue's budget."""
         self._delete(f"/queues/{self._queue_id(queue)}/budget")
 
     def break_even(self, **assumptions: object) -> Row:

@@ -96,6 +96,12 @@ class FileRefused(BerthError):
     code = "file_refused"
 
 
+class ExtraMissing(BerthError):
+    """What was asked for needs a package that comes with an extra of `berth` and is not installed."""
+
+    code = "extra_missing"
+
+
 # --- Said by the server ----------------------------------------------------------------------------------------------
 
 

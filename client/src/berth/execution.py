@@ -1,6 +1,6 @@
 """A program beside a running task, over a WebSocket: what the command line's terminal and `job.exec` share.
 
-One thread reads, another may write. Bytes pass as they are; whoever shows them to a person decides what a terminal may do with
+One thread reads, another may write. Bytes pass as they are; the caller that shows them decides what a terminal may do with
 them.
 """
 
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What a command printed, its errors included, and how it ended; `exit_code` is None where nobody could tell."""
+    """What a command printed, its errors included, and how it ended; `exit_code` is None where it is not known."""
 
     exit_code: int | None
     output: bytes
@@ -115,26 +115,29 @@ def start(
     role: str | None = None,
     index: int | None = None,
     terminal: tuple[int, int] | None = None,
+    language: str = "",
 ) -> Execution:
-    """Start a program beside a task. `terminal` is its rows and columns; None gives it pipes. No argv is a shell."""
+    """Start a program beside a task. `terminal` is its rows and columns; None gives it pipes. No argv is a shell. Refusals come
+    in `language`, a value of Accept-Language; "" is the server's choice."""
     from websockets.exceptions import InvalidStatus, WebSocketException
     from websockets.sync.client import connect
 
     query = {"job": job, **({"role": role} if role is not None else {}), **({"index": index} if index is not None else {})}
     address = f"ws{settings.server.removeprefix('http')}/ws/v1/exec?{urlencode(query)}"
     headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
-    opening = connect(
-        address,
-        additional_headers=headers,
-        user_agent_header=f"berth-client/{__version__}",
-        open_timeout=limits.CONNECT_SECONDS,
-        compression=None,
-        max_size=limits.EXEC_MESSAGE_BYTES,
-        max_queue=limits.EXEC_MESSAGES,
-    )
+    headers |= {"Accept-Language": language} if language else {}
     life = contextlib.ExitStack()
     try:
-        connection = life.enter_context(opening)
+        opened = connect(  # It opens the connection by itself, not when it is entered.
+            address,
+            additional_headers=headers,
+            user_agent_header=f"berth-client/{__version__}",
+            open_timeout=limits.CONNECT_SECONDS,
+            compression=None,
+            max_size=limits.EXEC_MESSAGE_BYTES,
+            max_queue=limits.EXEC_MESSAGES,
+        )
+        connection = life.enter_context(opened)
     except InvalidStatus as error:
         if error.response.status_code in (401, 403):
             detail = f"{settings.server} refused the connection: the token is missing, expired or revoked."
@@ -155,9 +158,11 @@ def start(
     return execution
 
 
-def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, stdin: bytes) -> ExecResult:
+def run(
+    settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, stdin: bytes, language: str = ""
+) -> ExecResult:
     """Run a command to its end, with this input."""
-    execution = start(settings, job, argv, role=role, index=index)
+    execution = start(settings, job, argv, role=role, index=index, language=language)
     try:
         feeder = threading.Thread(target=_feed, args=(execution, stdin), daemon=True)  # It may print before it has read all.
         feeder.start()
@@ -167,7 +172,7 @@ def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, 
             if len(output) > limits.EXEC_OUTPUT_BYTES:
                 raise AnswerInvalid(
                     f"The command printed more than {limits.EXEC_OUTPUT_BYTES} bytes.",
-                    hint="Let it write to a file, or to a volume.",
+                    hint="Write the output to a file or a volume.",
                 )
         return ExecResult(execution.exit_code, bytes(output))
     finally:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from urllib.parse import quote
 
 from berth import limits
 from berth.errors import ApiError, NotFound, WaitTimeout
+from berth.job_files import JobFiles
+from berth.job_reads import job_path
 from berth.logs import ENDED_STATES, LogFilter, LogLine, LogReader
 from berth.metrics import Series, read_series
-from berth.naming import is_id
+from berth.paging import iterate, list_all
 from berth.specs import Spec, SpecSource, apply_changes, in_single_role, load_spec
-from berth.transfers import Progress, download, inside, quote_path, upload
-from berth.transport import Call, Transport, post
+from berth.transfers import Progress, upload
+from berth.transport import Call, post
 
 if TYPE_CHECKING:
     from berth.execution import ExecResult
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 
 Rows: TypeAlias = "list[dict[str, Any]]"
-Artifacts: TypeAlias = "list[ArtifactData]"
 Tasks: TypeAlias = "list[TaskData]"
 Measured: TypeAlias = "list[Series]"
-Paths: TypeAlias = "list[Path]"
 
 
 @dataclass(eq=False)
@@ -101,12 +99,8 @@ class Job:
         return self._jobs.spec(self.id)
 
 
-class Jobs:
+class Jobs(JobFiles):
     """`client.jobs`. Wherever a job is asked for, its id, a unique prefix of it, or a name (its latest job) will do."""
-
-    def __init__(self, transport: Transport, *, tenant: str = "") -> None:
-        self._transport = transport
-        self._tenant = tenant
 
     # --- Submitting ---------------------------------------------------------------------------------------------------
 
@@ -228,29 +222,22 @@ class Jobs:
         """Find a job by id, unique prefix of an id, or name (the latest of that name)."""
         return Job(self.read(job), self)
 
-    def read(self, job: str, *, patient: bool = False) -> JobData:
-        return cast("JobData", self._transport.json(Call("GET", _path(job.strip()), patient=patient)))
-
-    def resolve(self, job: str) -> str:
-        """The full id of what the user named, so that later requests mean the same job."""
-        return job if is_id(job) else self.read(job)["id"]
-
     def spec(self, job: str) -> Spec:
         """The spec as stored, complete with defaults."""
-        return dict(self._transport.json(Call("GET", f"{_path(job)}/spec")))
+        return dict(self._transport.json(Call("GET", f"{job_path(job)}/spec")))
 
     # --- Doing --------------------------------------------------------------------------------------------------------
 
     def stop(self, job: str, *, grace_seconds: float | None = None, reason: str = "") -> Job:
         """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is.
 
-        `reason` is told to whoever sees the job.
+        `reason` is shown to all users who can see the job.
         """
-        return Job(self._transport.json(post(f"{_path(job)}/stop", stop_body(grace_seconds, reason))), self)
+        return Job(self._transport.json(post(f"{job_path(job)}/stop", stop_body(grace_seconds, reason))), self)
 
     def edit(self, job: str, **changes: object) -> Job:
         """Change `hold`, `priority`, `tags`, `queue` (while it waits) or `max_runtime_seconds` (upwards by managers only)."""
-        return Job(self._transport.json(Call("PATCH", _path(job), json=changes)), self)
+        return Job(self._transport.json(Call("PATCH", job_path(job), json=changes)), self)
 
     def move(
         self,
@@ -263,9 +250,9 @@ class Jobs:
         dry_run: bool = False,
         plan: str | None = None,
     ) -> dict[str, Any]:
-        """Move a waiting job: before or after another, or first (last) of its owner's, or, for managers, of everybody's.
+        """Move a queued job: before or after another, or first (last) of its owner's or, for managers, of all users' jobs.
 
-        With `dry_run` only who would move; with the `plan` of that just this is done, or nothing (`plan_changed`).
+        With `dry_run` the moves are only listed; with the `plan` of that exactly this is done, or nothing (`plan_changed`).
         """
         body: dict[str, Any] = {"among": "queue" if everybody else "own"}
         if before is not None or after is not None:
@@ -274,7 +261,7 @@ class Jobs:
         else:
             body["to"] = "last" if last else "first"
         params = {"dry_run": True if dry_run else None, "plan": plan}
-        return dict(self._transport.json(post(f"{_path(self.resolve(job))}/move", body, params=params)))
+        return dict(self._transport.json(post(f"{job_path(self.resolve(job))}/move", body, params=params)))
 
     def rerun(
         self,
@@ -327,7 +314,7 @@ class Jobs:
         return {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
 
     def _again(self, job_id: str, verb: str, changes: Spec, idempotency_key: str | None) -> Job:
-        call = post(f"{_path(job_id)}/{verb}", {"changes": changes} if changes else {}, idempotency_key=idempotency_key)
+        call = post(f"{job_path(job_id)}/{verb}", {"changes": changes} if changes else {}, idempotency_key=idempotency_key)
         return Job(self._transport.json(call), self)
 
     def wait(
@@ -401,7 +388,15 @@ class Jobs:
         """
         from berth.execution import run
 
-        return run(self._transport.settings, self.resolve(job), argv, role=role, index=index, stdin=stdin)
+        return run(
+            self._transport.settings,
+            self.resolve(job),
+            argv,
+            role=role,
+            index=index,
+            stdin=stdin,
+            language=self._transport.headers.get("Accept-Language", ""),
+        )
 
     def log_reader(
         self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "", tail: int | None = None
@@ -411,130 +406,23 @@ class Jobs:
 
     def events(self, job: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Transitions and reasons, oldest first."""
-        return iterate(self._transport, f"{_path(job)}/events", {}, limit=limit)
+        return iterate(self._transport, f"{job_path(job)}/events", {}, limit=limit)
 
     def attempts(self, job: str) -> Rows:
-        return list_all(self._transport, f"{_path(job)}/attempts")
+        return list_all(self._transport, f"{job_path(job)}/attempts")
 
     def tasks(self, job: str, *, attempt: int | None = None) -> Tasks:
-        return cast("list[TaskData]", list_all(self._transport, f"{_path(job)}/tasks", attempt=attempt))
+        return cast("list[TaskData]", list_all(self._transport, f"{job_path(job)}/tasks", attempt=attempt))
 
     def metrics(self, job: str, *, metric: str | None = None, task: str | None = None) -> Measured:
         """Measured series of the job's tasks, as plain lists."""
-        return read_series(self._transport.json(Call("GET", f"{_path(job)}/metrics", {"metric": metric, "task": task})))
+        return read_series(self._transport.json(Call("GET", f"{job_path(job)}/metrics", {"metric": metric, "task": task})))
 
     def compare(self, a: str, b: str) -> dict[str, Any]:
         """Two runs side by side: `a` and `b` with job, seconds waited and ran, attempts, cost and use; `spec`: what differs."""
         from berth.compare import compare
 
         return compare(self, self._transport, a, b)
-
-    # --- Bringing home ------------------------------------------------------------------------------------------------
-
-    def artifacts(self, job: str, *, patient: bool = False) -> Artifacts:
-        """The manifest: path, size and SHA-256 of every file that the job left. They are brought in just after a job has ended;
-        `patient` waits for that, for at most `COLLECT_SECONDS`."""
-        deadline = time.monotonic() + limits.COLLECT_SECONDS
-        while patient and time.monotonic() < deadline and self._is_being_collected(job):
-            time.sleep(limits.POLL_SECONDS)
-        return cast("list[ArtifactData]", list_all(self._transport, f"{_path(job)}/artifacts"))
-
-    def left_behind(self, job: str) -> str:
-        """What of the job's outputs was not kept, and why, in the server's words; empty where nothing is missing."""
-        page = self._transport.json(Call("GET", f"{_path(job)}/artifacts", {"limit": 1}))
-        return str(page.get("marker") or "") if isinstance(page, dict) else ""
-
-    def _is_being_collected(self, job: str) -> bool:
-        """Whether the job has ended and not everything that it left is there."""
-        page = self._transport.json(Call("GET", f"{_path(job)}/artifacts", {"limit": 1}))
-        is_whole = not isinstance(page, dict) or page.get("complete", True) or not page.get("attempt")
-        return not is_whole and Job(self.read(job), self).has_ended
-
-    def download(self, job: str, path: str = "", dest: str | Path = ".", *, progress: Progress | None = None) -> Paths:
-        """Fetch an artifact file, or all below a folder (`""` is everything). Works as `cp -r` does: into `dest` when that
-        is a folder, else as `dest`. Resumes what an earlier call left, and checks every SHA-256."""
-        job_id = self.resolve(job)
-        chosen = choose_artifacts(self.artifacts(job_id, patient=True), path)
-        if not chosen:
-            raise NotFound(f"The job has no artifact {path!r}.", hint=f"See what it has: berth cp {job_id}: --list", status=404)
-        done = 0
-        placed = []
-        for artifact, place in place_artifacts(chosen, path, Path(dest)):
-            before = done
-            report = (lambda got, before=before: progress(before + got)) if progress else None
-            self.download_one(job_id, artifact, place, progress=report)
-            done += artifact["size_bytes"]
-            placed.append(place)
-        return placed
-
-    def download_one(self, job_id: str, artifact: ArtifactData, place: Path, *, progress: Progress | None = None) -> Path:
-        """Fetch one file of the manifest to `place`."""
-        return download(
-            self._transport,
-            Call("GET", f"{_path(job_id)}/artifacts/{quote_path(artifact['path'])}"),
-            place,
-            sha256=artifact.get("sha256", ""),
-            size_bytes=artifact.get("size_bytes"),
-            progress=progress,
-        )
-
-    # --- Checkpoints --------------------------------------------------------------------------------------------------
-
-    def checkpoint(self, job: str) -> dict[str, Any] | None:
-        """The last checkpoint of a job: state, age, size, and what an eviction would cost now; None where it keeps none."""
-        try:
-            return dict(self._transport.json(Call("GET", f"{_path(self.resolve(job))}/checkpoint")))
-        except NotFound:
-            return None
-
-    def checkpoint_files(self, job: str, path: str = "") -> Rows:
-        """What lies in one folder of the job's checkpoint directory."""
-        return list_all(self._transport, f"{_path(self.resolve(job))}/checkpoint/files", path=path or None)
-
-    def checkpoint_tree(self, job: str, path: str = "", *, skipped: Rows | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """All files at or below a path of the checkpoint directory: where each belongs below a target, and its entry. Links and
-        special files are not fetched; `skipped` is a list that gets their entries."""
-        job_id, wanted = self.resolve(job), path.strip("/")
-        parent, _slash, last = wanted.rpartition("/")
-        left = [] if skipped is None else skipped
-        for entry in self.checkpoint_files(job_id, parent) if wanted else []:
-            if entry["path"] == wanted and entry["kind"] == "file":
-                yield last, entry
-                return
-            if entry["path"] == wanted and entry["kind"] != "directory":
-                left.append(entry)
-                return
-        folders = [wanted]
-        while folders:
-            folder = folders.pop()
-            for entry in self.checkpoint_files(job_id, folder):
-                if entry["kind"] == "directory":
-                    folders.append(entry["path"])
-                elif entry["kind"] == "file":
-                    yield entry["path"].removeprefix(f"{wanted}/") if wanted else entry["path"], entry
-                else:
-                    left.append(entry)
-
-    def download_checkpoint_file(
-        self, job_id: str, entry: Mapping[str, Any], place: Path, *, progress: Progress | None = None
-    ) -> Path:
-        """Fetch one file of the checkpoint directory. One that is there, of its size and time, is not fetched again."""
-        at = datetime.fromisoformat(entry["modified_at"]).timestamp()
-        if place.is_file() and place.stat().st_size == entry["size_bytes"] and int(place.stat().st_mtime) == int(at):
-            return place
-        call = Call("GET", f"{_path(job_id)}/checkpoint/content", {"path": entry["path"]})
-        download(self._transport, call, place, size_bytes=entry["size_bytes"], progress=progress)
-        os.utime(place, (at, at))
-        return place
-
-    def download_checkpoint(self, job: str, dest: str | Path = ".", path: str = "") -> Paths:
-        """Fetch the checkpoint directory, or what is at a path in it, into the folder `dest`. Called again it fetches what is
-        missing or has changed."""
-        job_id = self.resolve(job)
-        return [
-            self.download_checkpoint_file(job_id, entry, inside(Path(dest), relative))
-            for relative, entry in self.checkpoint_tree(job_id, path)
-        ]
 
     def _in_tenant(self, tenant: str | None) -> dict[str, str]:
         chosen = tenant or self._tenant
@@ -547,35 +435,6 @@ class Jobs:
         except ApiError as error:
             error.fields = source.locate(error.fields)
             raise
-
-
-def iterate(transport: Transport, path: str, params: Mapping[str, object], *, limit: int | None = None) -> Iterator[Any]:
-    """Items of a list endpoint, page after page by cursor."""
-    cursor: object = None
-    left = limit
-    while left is None or left > 0:
-        size = limits.PAGE_SIZE if left is None else min(left, limits.PAGE_SIZE)
-        page = transport.json(Call("GET", path, {**params, "limit": size, "cursor": cursor}))
-        items = page.get("items", [])[:left]
-        yield from items
-        left = None if left is None else left - len(items)
-        cursor = page.get("next")
-        if not cursor or not items:
-            return
-
-
-def list_all(transport: Transport, path: str, /, **params: object) -> list[dict[str, Any]]:
-    """All items of a list that may or may not come in pages."""
-    items: list[dict[str, Any]] = []
-    cursor: object = None
-    while True:
-        page = transport.json(Call("GET", path, {**params, "cursor": cursor}))
-        if not isinstance(page, dict):
-            return list(page or [])
-        items += page.get("items", [])
-        cursor = page.get("next")
-        if not cursor:
-            return items
 
 
 def code_path(source: SpecSource) -> Path | None:
@@ -598,34 +457,9 @@ def with_snapshot(spec: Spec, sha256: str) -> Spec:
     return {**spec, "code": {**kept, "snapshot": sha256}}
 
 
-def choose_artifacts(artifacts: Sequence[ArtifactData], path: str) -> list[ArtifactData]:
-    """The file of that path, or all files below it."""
-    wanted = path.strip("/").removeprefix("./")
-    if wanted in ("", "."):
-        return list(artifacts)
-    return [artifact for artifact in artifacts if artifact["path"] == wanted or artifact["path"].startswith(f"{wanted}/")]
-
-
-def place_artifacts(artifacts: Sequence[ArtifactData], path: str, dest: Path) -> list[tuple[ArtifactData, Path]]:
-    """Where each file goes, by the rules of `cp -r`; names that lead out of `dest` are refused before anything is fetched."""
-    wanted = path.strip("/").removeprefix("./")
-    if wanted in ("", "."):
-        return [(artifact, inside(dest, artifact["path"])) for artifact in artifacts]
-    is_one_file = len(artifacts) == 1 and artifacts[0]["path"] == wanted
-    if is_one_file:
-        into = dest.is_dir() or str(dest).endswith("/")
-        return [(artifacts[0], inside(dest, wanted.rpartition("/")[2]) if into else dest)]
-    parent = wanted.rpartition("/")[0] if dest.is_dir() else wanted
-    return [(artifact, inside(dest, artifact["path"].removeprefix(parent).lstrip("/"))) for artifact in artifacts]
-
-
 def stop_body(grace_seconds: float | None, reason: str) -> dict[str, Any]:
     """The body of a stop: only what was said."""
     return {**({} if grace_seconds is None else {"grace_seconds": grace_seconds}), **({"reason": reason} if reason else {})}
-
-
-def _path(job: str) -> str:
-    return f"/jobs/{quote(job, safe='')}"
 
 
 def _is_since(line: LogLine, since: datetime | None) -> bool:

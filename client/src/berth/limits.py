@@ -26,6 +26,6 @@ SPEC_BYTES = 4 * MIB
 SPEC_DEPTH = 32  # As the server.
 EXEC_FRAME_BYTES = 32 * KIB  # One message of a terminal; the server takes twice as much.
 EXEC_MESSAGE_BYTES = MIB  # What the server sends is far smaller.
-EXEC_MESSAGES = 16  # Read ahead of whoever prints them; then the server waits.
+EXEC_MESSAGES = 16  # Read ahead of the reader; then the server waits.
 EXEC_OUTPUT_BYTES = 64 * MIB  # What `job.exec` keeps in memory.
 TERMINAL_CELLS = 1_000  # As the server.

@@ -24,8 +24,8 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     return short
 
 
-def _common_length(one: str, other: str) -> int:
+def _common_length(text: str, other: str) -> int:
     return next(
-        (position for position, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
-        min(len(one), len(other)),
+        (position for position, (left, right) in enumerate(zip(text, other, strict=False)) if left != right),
+        min(len(text), len(other)),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from berth.jobs import iterate
+from berth.paging import iterate
 from berth.resources import Row, Rows, _Resource, _segment
 
 
 class Announcements(_Resource):
-    """Words for everybody, by operators, or for a tenant and those below it, by its managers."""
+    """Announcements to all users, by operators, or to a tenant and its child tenants, by its managers."""
 
     def list(self, *, all_: bool = False) -> Iterator[Row]:
         """Those that are shown now; with `all_` also dismissed, planned and past ones that you may change."""
@@ -25,7 +25,7 @@ class Announcements(_Resource):
         starts_at: str | None = None,
         ends_at: str | None = None,
     ) -> Row:
-        """Announce something; without a `tenant` to everybody, which operators may."""
+        """Publish an announcement; without a `tenant` to all users, which operators may."""
         body: dict[str, object] = {"text": text, "text_zh": text_zh, "level": level, "tenant": tenant}
         return self._post("/announcements", body | {"starts_at": starts_at, "ends_at": ends_at})
 

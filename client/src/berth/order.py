@@ -1,10 +1,10 @@
-"""The order of waiting jobs: which priority one may use, asking for more, and deciding what others ask for."""
+"""The order of queued jobs: priority limits, requests for more, and decisions on requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from berth.jobs import iterate
+from berth.paging import iterate
 from berth.resources import Row, _Resource, _segment
 
 
@@ -12,7 +12,7 @@ class Priorities(_Resource):
     """Priorities: a whole number from 0 to 1000, or a class by name. Each method is one request."""
 
     def grants(self, tenant: str) -> Row:
-        """What each role may use by itself in a tenant, and what you may."""
+        """The priority limit of each role in a tenant, and yours."""
         return self._get(f"/tenants/{_segment(tenant)}/priority-grants")
 
     def set_grants(self, tenant: str, **roles: int | str | None) -> Row:
@@ -43,7 +43,7 @@ class Priorities(_Resource):
         tenant: str | None = None,
         reason: str = "",
     ) -> Row:
-        """Ask that you, or somebody whom you manage, may use a higher priority until `ends_at`."""
+        """Request a higher priority until `ends_at`, for yourself or for a user whom you manage."""
         body: dict[str, object] = {"priority": priority, "ends_at": ends_at, "starts_at": starts_at, "user": user}
         return self._post("/priority-requests", body | {"reason": reason, "tenant": tenant or self._tenant or None})
 
@@ -54,5 +54,5 @@ class Priorities(_Resource):
         return self._post(f"/priority-requests/{_segment(request_id)}/deny", {"answer": answer})
 
     def withdraw(self, request_id: str) -> Row:
-        """Take back a request that waits, or end a window that was approved."""
+        """Withdraw a request, or end an approved window."""
         return self._take_back(f"/priority-requests/{_segment(request_id)}")

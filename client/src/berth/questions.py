@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from berth.jobs import iterate
+from berth.paging import iterate
 from berth.resources import Row, _Resource, _segment
 
 
@@ -22,4 +22,4 @@ class Questions(_Resource):
 
     def what_if(self, changes: Sequence[Mapping[str, Any]]) -> Row:
         """Who would start, wait or be evicted after these changes: entries such as {"end": {"job": "train"}}. Changes nothing."""
-        return self._post("/what-if", {"changes": [dict(one) for one in changes], "tenant": self._tenant or None})
+        return self._post("/what-if", {"changes": [dict(change) for change in changes], "tenant": self._tenant or None})

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from berth.errors import Ambiguous, NotFound, PreconditionFailed
-from berth.jobs import iterate, list_all
 from berth.metrics import Series, read_series
 from berth.naming import is_id
+from berth.paging import iterate, list_all
 from berth.transfers import Progress, download, upload_file
 from berth.transport import Call, Transport, post
 
@@ -19,7 +19,7 @@ Rows = list[dict[str, Any]]
 Measured = list[Series]
 NAMING_KEYS = ("slug", "path", "mount_as", "name")
 """What something may be called by, the most exact first."""
-TRIES_OF_A_CHANGE = 5  # Of reading and writing back; each one lost means that somebody else has succeeded.
+TRIES_OF_A_CHANGE = 5  # Of reading and writing back; each one lost means that another change has succeeded.
 _RESOURCES = ("cpu_millis", "memory_bytes", "gpu_millis")
 
 
@@ -123,6 +123,21 @@ class Tenants(_Resource):
     def delete_secret(self, tenant: str, name: str) -> None:
         self._delete(f"/tenants/{_segment(tenant)}/secrets/{_segment(name)}")
 
+    def registries(self, tenant: str) -> Rows:
+        """Accounts at container registries; passwords cannot be read back."""
+        return list_all(self._transport, f"/tenants/{_segment(tenant)}/registries")
+
+    def set_registry(self, tenant: str, host: str, *, username: str, password: str) -> Row:
+        body = {"username": username, "password": password}
+        return dict(self._put(f"/tenants/{_segment(tenant)}/registries/{_segment(host)}", body))
+
+    def delete_registry(self, tenant: str, host: str) -> None:
+        self._delete(f"/tenants/{_segment(tenant)}/registries/{_segment(host)}")
+
+    def check_registry(self, tenant: str, host: str, *, image: str | None = None) -> Row:
+        """Whether the registry takes the account (`ok`), and what is wrong if not; for one `image`, its digest."""
+        return self._post(f"/tenants/{_segment(tenant)}/registries/{_segment(host)}/check", {"image": image})
+
     def create_service_account(self, tenant: str, name: str, role: str) -> Row:
         return self._post(f"/tenants/{_segment(tenant)}/service-accounts", {"name": name, "role": role})
 
@@ -201,12 +216,12 @@ class Queues(_Resource):
 
     def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]], *, version: int | None = None) -> Any:
         """Replace the ceilings of all pools: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited. With
-        `version`, only if nobody changed the queue since."""
+        `version`, only if the queue was not changed since."""
         return self._put(f"/queues/{_segment(queue_id)}/limits", [dict(entry) for entry in limits], version=version)
 
     def limit(self, queue: str, pool: str, **ceilings: int | None) -> Row:
         """Change ceilings of one pool (cpu_millis, memory_bytes, gpu_millis; None is unlimited). What is not named, and other
-        pools, stay as they are: read, changed and written back, again from the start if somebody else came between."""
+        pools, stay as they are: read, changed and written back, again from the start if another change came between."""
         found = self.get(queue)
         for tried in range(1, TRIES_OF_A_CHANGE + 1):
             try:
@@ -224,6 +239,32 @@ class Clusters(_Resource):
     def list(self) -> Iterator[Row]:
         return iterate(self._transport, "/clusters", {})
 
+    def get(self, cluster: str) -> Row:
+        return self._find("/clusters", cluster)
+
+    def add(self, cluster: Mapping[str, object]) -> Row:
+        """Add a cluster, as an operator: name, kind, config, credentials (None: the account of the pod that Berth runs in)."""
+        return dict(self._transport.json(post("/clusters", dict(cluster))))
+
+    def check_new(self, cluster: Mapping[str, object]) -> Row:
+        """Check a cluster before it is added; nothing is stored. `outcome` is the worst of `items`."""
+        return dict(self._transport.json(Call("POST", "/clusters:check", json=dict(cluster), repeatable=True)))
+
+    def change(self, cluster_id: str, changes: Mapping[str, object], *, version: int | None = None) -> Row:
+        """Change what is named: name, config (None restores a default), credentials, is_enabled."""
+        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        call = Call("PATCH", f"/clusters/{cluster_id}", json=dict(changes), headers=headers, repeatable=version is None)
+        return dict(self._transport.json(call))
+
+    def check(self, cluster_id: str, changes: Mapping[str, object] | None = None) -> Row:
+        """Check a cluster as it is, or as it would be with these changes."""
+        call = Call("POST", f"/clusters/{cluster_id}/check", json=dict(changes or {}), repeatable=True)
+        return dict(self._transport.json(call))
+
+    def remove(self, cluster_id: str) -> None:
+        """Remove a cluster on which nothing lives, with its pools and their limits."""
+        self._delete(f"/clusters/{cluster_id}")
+
     def pools(self) -> Iterator[Row]:
         return iterate(self._transport, "/pools", {})
 
@@ -234,23 +275,23 @@ class Clusters(_Resource):
         return self._find("/nodes", node)
 
     def cordon(self, node: str, *, reason: str = "") -> Row:
-        """Let nothing new start on a node; what runs there goes on. The reason is shown to everybody who waits for it."""
+        """Cordon a node: no new task starts there. The reason is shown to users whose jobs wait for it."""
         return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": True, "cordon_reason": reason})
 
     def drain(self, node: str, *, reason: str = "", dry_run: bool = False, plan: str | None = None) -> Row:
-        """Let nothing new start on a node and have what runs there make way. With `dry_run` only who would have to go; with the
-        `plan` of that just these go, or nobody (`plan_changed`)."""
+        """Drain a node: cordon it and evict its jobs. With `dry_run` the jobs are only listed; with the `plan` of that exactly
+        these are evicted, or none (`plan_changed`)."""
         params = {"dry_run": True if dry_run else None, "plan": plan}
         path = f"/nodes/{self.node(node)['id']}/drain"
         return dict(self._transport.json(post(path, {"reason": reason}, params=params)))
 
     def uncordon(self, node: str) -> Row:
-        """Let work start on a node again."""
+        """Uncordon a node."""
         return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": False})
 
     def taint(self, node: str, taints: Mapping[str, str | None]) -> Row:
         """Change an operator's taints of a node: avoid or keep-out by name, None takes one away; what is not named stays. Read,
-        changed and written back, again from the start if somebody else came between."""
+        changed and written back, again from the start if another change came between."""
         found = self.node(node)
         for tried in range(1, TRIES_OF_A_CHANGE + 1):
             wanted = {name: effect for name, effect in {**found["own_taints"], **taints}.items() if effect is not None}
@@ -291,12 +332,29 @@ class Images(_Resource):
     def get(self, image: str) -> Row:
         return self._find("/images", image)
 
-    def create(self, name: str, *, kind: str, requirements: str | None = None, reference: str | None = None) -> Row:
+    def create(
+        self,
+        name: str,
+        *,
+        kind: str,
+        requirements: str | None = None,
+        reference: str | None = None,
+        containerfile: str | None = None,
+        context_sha256: str | None = None,
+        base: str | None = None,
+    ) -> Row:
+        """A new image. A `registry` image with `containerfile`, or with `base` and `requirements`, is built and pushed to
+        `reference`; `context_sha256` is the digest of an uploaded folder."""
         body = {"tenant": self._tenant or None, "name": name, "kind": kind, "requirements": requirements, "reference": reference}
-        return self._post("/images", body)
+        build = {"containerfile": containerfile, "context_sha256": context_sha256, "base": base}
+        return self._post("/images", {**body, **{field: value for field, value in build.items() if value is not None}})
 
     def delete(self, image: str) -> None:
         self._delete(f"/images/{self.get(image)['id']}")
+
+    def build_again(self, image: str) -> Row:
+        """Build a failed image once more, or any container image that was built here; the new build."""
+        return self._post(f"/images/{self.get(image)['id']}/builds", None)
 
     def builds(self, image: str) -> Rows:
         """The builds of an image; each is a job whose log tells its progress."""
@@ -326,7 +384,7 @@ class Templates(_Resource):
         return self._post(f"/templates/{self.get(template)['id']}/render", body)
 
     def test(self, template: str, *, tenant: str | None = None, queue: str | None = None) -> Row:
-        """Submit the job of a template's defaults, for whoever may edit it; the answer's `test` tells job and result."""
+        """Submit the job of a template's defaults, for users who may edit it; the answer's `test` tells job and result."""
         body = {"tenant": tenant or self._tenant or None, "queue": queue or ""}
         return self._post(f"/templates/{self.get(template)['id']}/test", body)
 
@@ -388,8 +446,21 @@ class Activity(_Resource):
     def subscriptions(self) -> Rows:
         return list_all(self._transport, "/subscriptions")
 
+    def channels(self) -> Rows:
+        """The notification channels, with the fields of each."""
+        return list(self._transport.json(Call("GET", "/notification-channels"))["items"])
+
     def subscribe(self, **subscription: object) -> Row:
+        """`channel` is a kind of `channels`, `target` its field of that name, `settings` its others."""
         return self._post("/subscriptions", subscription)
+
+    def change_subscription(self, subscription_id: str, **changes: object) -> Row:
+        """Of `settings`, those that are not named stay, and an empty one is removed."""
+        return self._patch(f"/subscriptions/{_segment(subscription_id)}", changes)
+
+    def test_subscription(self, subscription_id: str) -> Row:
+        """Send a test message; the answer is its delivery, which is sent soon after."""
+        return self._post(f"/subscriptions/{_segment(subscription_id)}/test")
 
     def unsubscribe(self, subscription_id: str) -> None:
         self._delete(f"/subscriptions/{_segment(subscription_id)}")
@@ -406,7 +477,7 @@ def _changed_limits(queue: Mapping[str, Any], pool: str, ceilings: Mapping[str, 
     named = [share["pool"] for share in queue["pools"] if pool in _names_of_pool(share["pool"])]
     if len(named) > 1:
         raise Ambiguous(
-            f"Several clusters have a pool {pool!r}.", hint=f"Say which: {', '.join(_names_of_pool(one)[1] for one in named)}"
+            f"Several clusters have a pool {pool!r}.", hint=f"Say which: {', '.join(_names_of_pool(pool)[1] for pool in named)}"
         )
     if not named:
         raise NotFound(f"There is no pool {pool!r}.", hint="List them: berth pools", status=404)

@@ -1,4 +1,4 @@
-"""What share of the pools tenants were promised and got, and the signed statements of weeks."""
+"""What share of the pools tenants deserved and got, and the signed statements of weeks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from berth.transport import Call
 
 
 class Shares(_Resource):
-    """Promised against delivered."""
+    """Deserved against delivered."""
 
     def list(self, **filters: object) -> Rows:
         """Queues that you see, each among its siblings, the largest deficit first; filters: tenant, since, until, pool."""
@@ -42,7 +42,7 @@ class Shares(_Resource):
 def problem_of(statement: Mapping[str, Any], keys: Collection[str]) -> str:
     """What is wrong with a week's statement, checked here: `digest`, `signature`, `key`; "" for nothing.
 
-    `keys` are those that one trusts. The check needs no server.
+    `keys` are the trusted ones. The check needs no server; it needs the extra `verify`, else it raises ExtraMissing.
     """
     document = statement["document"]
     if digest_of(document) != statement["sha256"]:

@@ -127,11 +127,13 @@ def download(
     With a digest, a `.part` file that an earlier run left is taken up; without one nothing says that it belongs.
     """
     partial = dest.with_name(dest.name + ".part")
-    if partial.is_symlink():
-        raise FileRefused(
-            f"{partial} is a link; a download does not write through it.", hint="Remove it, or choose another folder."
-        )
     try:
+        if partial.is_symlink():
+            raise FileRefused(
+                f"{partial} is a link; a download does not write through it.", hint="Remove it, or choose another folder."
+            )
+        if dest.is_dir():
+            raise FileRefused(f"{dest} is a folder; the file does not replace it.", hint="Remove it, or choose another folder.")
         dest.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("a+b") as file:
             if not sha256:
@@ -145,21 +147,31 @@ def download(
         raise ChecksumMismatch(
             f"{dest.name} arrived with another SHA-256 than the manifest says; it was thrown away.", hint="Try again."
         )
-    os.replace(partial, dest)
+    try:
+        os.replace(partial, dest)
+    except OSError as error:
+        raise FileRefused(f"{dest} cannot be written: {error.strerror}.") from error
     return dest
 
 
 def inside(folder: Path, relative: str) -> Path:
     """The place of a server-named file below `folder`; a name that leads out of it is refused, a link on the way too."""
     pure = PurePosixPath(relative)
-    if not relative or pure.is_absolute() or ".." in pure.parts or "\\" in relative or "\0" in relative:
+    if not pure.parts or pure.is_absolute() or ".." in pure.parts or "\\" in relative or "\0" in relative:
         raise FileRefused(f"The server names a file {relative!r}, which leads out of the target folder.")
     place = folder
     for part in pure.parts:
         place = place / part
-        if place.is_symlink():
+        if _is_link(place):
             raise FileRefused(f"{place} is a link; a download does not write through it.", hint="Choose another folder.")
     return place
+
+
+def _is_link(place: Path) -> bool:
+    try:
+        return place.is_symlink()
+    except OSError as error:
+        raise FileRefused(f"{place} cannot be written: {error.strerror}.") from error
 
 
 def quote_path(path: str) -> str:
@@ -190,7 +202,7 @@ def _send_pieces(
             progress(offset)
         file.seek(offset)
         try:
-            state = {**state, **_send_piece(transport, path, offset, file.read(piece_bytes))}
+            state = {**state, **_send_piece(transport, path, offset, _piece(file, min(piece_bytes, size_bytes - offset)))}
         except (httpx2.TransportError, ApiError) as error:
             stuck = _stuck(transport, error, stuck)
             state = {**state, **transport.json(Call("GET", path))}
@@ -199,6 +211,17 @@ def _send_pieces(
     if progress:
         progress(size_bytes)
     return state
+
+
+def _piece(file: BinaryIO, size_bytes: int) -> bytes:
+    """The next bytes, never more than were announced: what a writer appended meanwhile is not part of this upload."""
+    try:
+        data = file.read(size_bytes)
+    except OSError as error:
+        raise FileRefused(f"{file.name} cannot be read: {error.strerror}.") from error
+    if not data:
+        raise FileRefused(f"{file.name} became shorter while it was sent.", hint="Send it again when nothing writes to it.")
+    return data
 
 
 def _send_piece(transport: Transport, path: str, offset: int, data: bytes) -> dict[str, Any]:
@@ -235,7 +258,7 @@ def _fetch_all(transport: Transport, call: Call, file: BufferedRandom, size_byte
         if have and have == size_bytes:
             return
         try:
-            _fetch_rest(transport, call, file, have, version, progress)
+            _fetch_rest(transport, call, file, have, version, size_bytes, progress)
         except (httpx2.TransportError, ApiError) as error:
             if _refused_range(error):
                 file.truncate(0)
@@ -245,7 +268,7 @@ def _fetch_all(transport: Transport, call: Call, file: BufferedRandom, size_byte
         found = file.seek(0, os.SEEK_END)
         if size_bytes is None or found == size_bytes:
             return
-        if found <= have:
+        if found <= have or found > size_bytes:
             raise ChecksumMismatch(f"{call.path} has {found:,} bytes; the manifest says {size_bytes:,}.", hint="Try again.")
 
 
@@ -257,9 +280,15 @@ class _Version:
 
 
 def _fetch_rest(
-    transport: Transport, call: Call, file: BufferedRandom, have: int, version: _Version, progress: Progress | None
+    transport: Transport,
+    call: Call,
+    file: BufferedRandom,
+    have: int,
+    version: _Version,
+    size_bytes: int | None,
+    progress: Progress | None,
 ) -> None:
-    """One try from byte `have` on. An answer without a range starts the file anew."""
+    """One try from byte `have` on. An answer without a range starts the file anew; nothing is read beyond `size_bytes`."""
     headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-", **({"If-Range": version.validator} if version.validator else {})}
@@ -270,6 +299,8 @@ def _fetch_rest(
         for data in response.iter_bytes():
             file.write(data)
             have += len(data)
+            if size_bytes is not None and have > size_bytes:
+                return
             if progress:
                 progress(have)
 

@@ -19,7 +19,7 @@ import httpx2
 
 from berth import __version__, limits
 from berth.config import Settings
-from berth.errors import AnswerInvalid, ApiError, BerthError, ConfigurationInvalid, ServerUnreachable, from_problem
+from berth.errors import AnswerInvalid, ApiError, BerthError, ConfigurationInvalid, InvalidInput, ServerUnreachable, from_problem
 
 API_PREFIX = "/api/v1"
 _LATER = frozenset({429, 502, 503, 504})
@@ -30,7 +30,7 @@ Json = Any  # Values as JSON gives them; the TypedDicts of `berth.types` name th
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `repeatable` False: sent again only if it cannot have arrived. `patient`: somebody waits for a job, so a
+    """One request. `repeatable` False: sent again only if it cannot have arrived. `patient`: a user waits for a job, so a
     server that is away for minutes is waited for."""
 
     method: str
@@ -53,15 +53,16 @@ class Reply:
     body: bytes
 
     def json(self) -> Json:
-        """The body as a value; anything but JSON means that this is no Berth server."""
+        """The body as an object, None where there is none; anything else means that this is no Berth server."""
         if not self.body:
             return None
         try:
-            return json.loads(self.body)
-        except ValueError:
-            raise AnswerInvalid(
-                "The server's answer is not JSON; this does not look like a Berth server.", hint="Check the address: berth whoami"
-            ) from None
+            value = json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise _not_berths("is not JSON") from None
+        if not isinstance(value, dict):
+            raise _not_berths("is JSON, but not an object")
+        return value
 
 
 def post(
@@ -69,6 +70,8 @@ def post(
 ) -> Call:
     """A POST that may be repeated, because the server answers a known key with the first answer."""
     key = idempotency_key or uuid.uuid4().hex
+    if not key.isascii() or not key.isprintable():
+        raise InvalidInput(f"The idempotency key {key!r} is not plain ASCII.", hint="Write it with letters, digits and dashes.")
     return Call("POST", path, params or {}, json=body, headers={"Idempotency-Key": key})
 
 
@@ -84,6 +87,7 @@ class _Shared:
         self.tries = max(1, tries)
         self.headers = {"User-Agent": f"berth-client/{__version__}", "Accept": "application/json, application/problem+json"}
         if settings.token:
+            _refuse_odd_token(settings.token)
             self.headers["Authorization"] = f"Bearer {settings.token}"
         if language:
             self.headers["Accept-Language"] = language
@@ -143,7 +147,7 @@ class _Shared:
             return AnswerInvalid(f"The server sends us on to {target}.", hint="Log in with that address if it is right.")
         try:
             problem: object = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             problem = None
         return from_problem(
             response.status_code,
@@ -184,15 +188,15 @@ class Transport(_Shared):
             except httpx2.TransportError as error:
                 pause = self.pause_after_failure(call, error, tried)
             except ApiError as error:
-                if tried > 1 and call.method == "DELETE" and error.status == 404:
-                    return Reply(204, {}, b"")  # The try whose answer was lost did it.
+                if _is_done_already(call, error, tried):
+                    return Reply(204, {}, b"")
                 pause = self.pause_after_refusal(call, error, tried)
             if tried == limits.TRIES_UNSAID and self.on_outage:
                 self.on_outage()
             self.sleep(pause)
 
     def json(self, call: Call) -> Json:
-        return self.send(call).json()
+        return _read(call, self.send(call))
 
     def _once(self, call: Call) -> Reply:
         with self.stream(call, streamed=False) as response:
@@ -201,11 +205,12 @@ class Transport(_Shared):
     @contextmanager
     def stream(self, call: Call, *, streamed: bool = True) -> Iterator[httpx2.Response]:
         """One try at an answer that is read piece by piece; the caller looks at the status and resumes by itself."""
-        response = self._http.send(self._http.build_request(**self.arguments(call, streamed=streamed)), stream=True)
-        try:
-            yield response
-        finally:
-            response.close()
+        with _named_faults(self.settings.server):
+            response = self._http.send(self._http.build_request(**self.arguments(call, streamed=streamed)), stream=True)
+            try:
+                yield response
+            finally:
+                response.close()
 
     @contextmanager
     def accepted_stream(self, call: Call) -> Iterator[httpx2.Response]:
@@ -245,11 +250,13 @@ class AsyncTransport(_Shared):
             except httpx2.TransportError as error:
                 pause = self.pause_after_failure(call, error, tried)
             except ApiError as error:
+                if _is_done_already(call, error, tried):
+                    return Reply(204, {}, b"")
                 pause = self.pause_after_refusal(call, error, tried)
             await asyncio.sleep(pause)
 
     async def json(self, call: Call) -> Json:
-        return (await self.send(call)).json()
+        return _read(call, await self.send(call))
 
     async def _once(self, call: Call) -> Reply:
         async with self.stream(call, streamed=False) as response:
@@ -262,11 +269,17 @@ class AsyncTransport(_Shared):
     @asynccontextmanager
     async def stream(self, call: Call, *, streamed: bool = True) -> AsyncIterator[httpx2.Response]:
         """One try at an answer that is read piece by piece."""
-        response = await self._http.send(self._http.build_request(**self.arguments(call, streamed=streamed)), stream=True)
-        try:
-            yield response
-        finally:
-            await response.aclose()
+        with _named_faults(self.settings.server):
+            response = await self._http.send(self._http.build_request(**self.arguments(call, streamed=streamed)), stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+
+
+def _is_done_already(call: Call, error: ApiError, tried: int) -> bool:
+    """Whether a removal finds nothing any more, because the try whose answer was lost did it."""
+    return tried > 1 and call.method == "DELETE" and error.status == 404
 
 
 def backoff_seconds(tried: int) -> float:
@@ -281,6 +294,44 @@ def retry_after(header: str | None) -> float | None:
         return max(0.0, float(header)) if header else None
     except ValueError:
         return None
+
+
+def _read(call: Call, reply: Reply) -> Json:
+    """The answer's object. Writes may be answered by nothing; a reading that is has nothing to show."""
+    value = reply.json()
+    if value is None and call.method == "GET":
+        raise _not_berths("is empty")
+    return value
+
+
+def _not_berths(what: str) -> AnswerInvalid:
+    return AnswerInvalid(
+        f"The server's answer {what}; this does not look like a Berth server.", hint="Check the address: berth whoami"
+    )
+
+
+@contextmanager
+def _named_faults(server: str) -> Iterator[None]:
+    """Turn faults that are neither of the line nor of the server's refusal into errors for the user."""
+    try:
+        yield
+    except httpx2.DecodingError as error:
+        raise AnswerInvalid(
+            "The server's answer is damaged: it cannot be unpacked.", hint="Does a proxy stand between? Try again."
+        ) from error
+    except httpx2.InvalidURL as error:
+        raise ConfigurationInvalid(
+            f"{server!r} is not a server address: {error}.", hint="Write it like https://berth.example.org"
+        ) from error
+
+
+def _refuse_odd_token(token: str) -> None:
+    """No header can carry it; without this refusal, the error that says so would show the token."""
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigurationInvalid(
+            "The token holds a blank, a line break or a character that no token has.",
+            hint="Set BERTH_TOKEN to the token alone, or sign in again: berth login",
+        )
 
 
 def _query(params: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -22,6 +22,11 @@ export function setLanguageHeader(value: string): void {
   language = value;
 }
 
+/** What the server's words are asked for in, for a WebSocket's address: a page sets no headers there. */
+export function languageHeader(): string {
+  return language;
+}
+
 /** Called once a request finds that nobody is signed in any more. */
 export function onSignedOut(handler: () => void): void {
   whenSignedOut = handler;
@@ -43,7 +48,7 @@ const envelope: Middleware = {
   },
   onError({ error }) {
     if (error instanceof Problem) return error;
-    if (error instanceof DOMException && error.name === 'AbortError') return error;
+    if (error instanceof DOMException && error.name === 'AbortError') return undefined; // It stays what it is.
     return new Problem(0, { code: 'offline', detail: error instanceof Error ? error.message : '' });
   },
 };

@@ -1,9 +1,9 @@
 /**
  * One WebSocket for the whole portal: every subscription of every page, resumed after a break.
  *
- * After a break each subscription goes on from the last `seq` that it saw, so nothing is missed; where the server says that older
- * events are gone, and after a long sleep of the machine, `onGap` tells the subscriber to read its objects anew. `onBegin` says from
- * when on events come: what was read before may be older than the first of them.
+ * After a break each subscription goes on from the last `seq` that it saw, so nothing is missed and nothing comes twice. `onGap` tells
+ * the subscriber to read its objects anew: older events are gone, or the server itself went back, as after a restored backup. `onBegin`
+ * says from when on events come: what was read before may be older than the first of them.
  */
 
 export interface LiveEvent {
@@ -38,6 +38,7 @@ interface LogSubscription {
 
 const BACKOFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 const SILENT_MS = 45_000; // Three heartbeats missed: the connection is dead, whatever the browser thinks.
+const HIDDEN_MS = 250; // How often a hidden page hears what came.
 const SIGNED_OUT = 4401;
 
 export class LiveConnection {
@@ -45,7 +46,8 @@ export class LiveConnection {
   private subscriptions = new Map<string, EventSubscription | LogSubscription>();
   private listeners = new Set<() => void>();
   private inbox = new Map<string, unknown[]>();
-  private flushing = false;
+  private flushing: 'frame' | 'timer' | null = null;
+  private frame = 0;
   private attempts = 0;
   private counter = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -156,13 +158,23 @@ export class LiveConnection {
       }
       return;
     }
-    if (message.type === 'subscribed' && subscription.after === null) {
-      subscription.after = message.seq ?? null;
-      subscription.onBegin();
-    } else if (message.type === 'gap') subscription.onGap();
-    else if (message.type === 'event' && message.event) {
+    if (message.type === 'subscribed') this.begin(subscription, message.seq ?? null);
+    else if (message.type === 'gap') subscription.onGap();
+    else if (message.type === 'event' && message.event && message.event.seq > (subscription.after ?? -1)) {
       subscription.after = message.event.seq;
       this.queue(message.id, message.event);
+    }
+  }
+
+  /** The server says from where it goes on: before what was seen only where a backup was restored, and its numbers are given anew. */
+  private begin(subscription: EventSubscription, seq: number | null): void {
+    const before = subscription.after;
+    if (before === null) {
+      subscription.after = seq;
+      subscription.onBegin();
+    } else if (seq !== null && seq < before) {
+      subscription.after = seq;
+      subscription.onGap();
     }
   }
 
@@ -178,22 +190,35 @@ export class LiveConnection {
     const waiting = this.inbox.get(id);
     if (waiting) waiting.push(item);
     else this.inbox.set(id, [item]);
-    if (this.flushing) return;
-    this.flushing = true;
-    const flush = () => {
-      this.flushing = false;
-      const all = this.inbox;
-      this.inbox = new Map();
-      for (const [name, items] of all) {
-        const subscription = this.subscriptions.get(name);
-        if (subscription?.kind === 'events') subscription.onEvents(items as LiveEvent[]);
-        else subscription?.onMessages(items as LogMessage[]);
-      }
-    };
-    // A hidden page draws no frames; its lists would grow without end.
-    if (document.hidden) setTimeout(flush, 250);
-    else requestAnimationFrame(flush);
+    this.flushSoon();
   }
+
+  /** A hidden page draws no frames, also not the one that was asked for before it was hidden; its lists would grow without end. */
+  private flushSoon(): void {
+    if (this.flushing === 'frame' && document.hidden) {
+      cancelAnimationFrame(this.frame);
+      this.flushing = null;
+    }
+    if (this.flushing) return;
+    if (document.hidden) {
+      this.flushing = 'timer';
+      setTimeout(this.flush, HIDDEN_MS);
+    } else {
+      this.flushing = 'frame';
+      this.frame = requestAnimationFrame(this.flush);
+    }
+  }
+
+  private flush = (): void => {
+    this.flushing = null;
+    const all = this.inbox;
+    this.inbox = new Map();
+    for (const [name, items] of all) {
+      const subscription = this.subscriptions.get(name);
+      if (subscription?.kind === 'events') subscription.onEvents(items as LiveEvent[]);
+      else subscription?.onMessages(items as LogMessage[]);
+    }
+  };
 
   private become(state: LiveState): void {
     if (this.state === state) return;

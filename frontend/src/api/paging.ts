@@ -31,7 +31,7 @@ export function usePaged<T>(key: readonly unknown[], read: (cursor: string | und
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = query;
   const rows = useMemo(() => data?.pages.flatMap((page) => page.items) ?? null, [data]);
   const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage({ cancelRefetch: false });
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   return { rows, error: rows ? null : query.error, hasMore: hasNextPage, isReading: isFetchingNextPage, more, retry: () => void refetch() };
 }

@@ -8,13 +8,13 @@ export function stopSaid(after: { state: string }): 'isStopped' | 'isStopping' |
 
 export const stopWords = texts(
   {
-    isStopped: 'It is stopped.',
-    isStopping: 'It is told to stop.',
-    hadEnded: 'It had already ended: {state}.',
+    isStopped: 'The job is stopped.',
+    isStopping: 'The job is stopping.',
+    hadEnded: 'The job had already ended: {state}.',
   },
   {
-    isStopped: '已停止。',
-    isStopping: '已通知停止。',
-    hadEnded: '此前已结束：{state}。',
+    isStopped: '作业已停止。',
+    isStopping: '作业正在停止。',
+    hadEnded: '作业此前已结束：{state}。',
   },
 );

@@ -28,6 +28,7 @@ export function useFocusBack(isOpen: boolean): void {
     if (!isOpen) return undefined;
     return () => {
       setTimeout(() => {
+        if (typeof document === 'undefined') return; // The page itself is gone, as between two tests.
         if (document.activeElement !== null && document.activeElement !== document.body) return;
         const found = menu ? document.getElementById(menu) : before;
         const target = found instanceof HTMLElement && found.isConnected && found !== document.body ? found : document.getElementById('content');

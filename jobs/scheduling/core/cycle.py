@@ -1,57 +1,63 @@
-"""One pass: what starts, who waits and why, and whose work makes room.
+"""One pass: which jobs start, which wait and why, and which running gangs make room.
 
-The ideal: all waiting jobs are taken one by one, the next always by the fair order of their queues as it is after the last
-decision; each is asked the questions 1 to 7 below, of all limits and all machines, and one that cannot start does not stop those
-behind it. What is done instead, and why the result is the same:
+The ideal: all waiting jobs are decided in turn, the next always by the fair order of their queues as it is after the last
+decision. Questions 1 to 7 below are asked of each, for all limits and all machines, and a job that cannot start does not stop the
+jobs behind it. What is done instead, and why the result is the same:
 
 - Only what changed is asked again (`wakeups.py`): a group of equal jobs that was refused stays refused until something is freed
   in one of its pools and cheap bounds do not prove that it would be refused again. Room that shrinks changes no refusal.
 - Of equal jobs in a queue only the first is asked (`state/ordering.py`), because what refuses it refuses those behind it.
-- Whether a gang has too little room is answered from memory where that follows by counting (`place/refusals.py`).
+- Where a gang has too little room by counting, no place is tried; the answer stands until enough becomes free (`placements.py`).
 
 1. **Its own conditions.** What cannot start by itself is not in the order: withheld by its driver (a hold, a dependency, an
    image, a budget, a time cap), before its time, or as many of its array run as may. `Core.submit` sets it aside with
    that reason.
-2. **Whose turn.** The queue by fair order: who is owed, then the smallest weighted dominant share, with history. In the queue by
-   priority with aging, own order, time of submission with shorter ones first within a day, id.
+2. **Whose turn.** The queue by fair order: queues that are owed room, then the smallest weighted dominant share, with history.
+   In the queue by priority with aging, own order, time of submission with shorter jobs first within a day, id.
 3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
    what tenants have booked for a time (`advance.py`).
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
-5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`reclaim.py`); so does higher
-   priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
-6. **Reserve.** The first that is refused in fair order in a pool gets the earliest start that the planned ends of what runs allow
-   (`reservations.py`, `reserve.py`, `planning.py`); nobody who starts before it may delay it. Who has waited for longer than
-   `Policy.patience_seconds` comes first. Nothing is held for who would not start when others end, or is at a cap on its user.
-7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
-8. **Even out and move.** Once a minute, for those who were refused (`rebalance.py`): from who borrows a larger part to who has a
-   smaller one, and small gangs elsewhere where a larger one fits in total but not in shape.
+5. **Take back.** A queue that is owed room which other queues borrow gets it by the fewest lost GPU-seconds (`reclaim.py`); so
+   does a higher priority from a lower one in its own queue. What is freed is claimed, and goes to no other job.
+6. **Reserve.** The first job that is refused in fair order in a pool gets the earliest start that the planned ends of the running
+   gangs allow (`reservations.py`, `reserve.py`, `planning.py`); no job that starts before it may delay it. Jobs that have waited
+   for longer than `Policy.starvation_guard_seconds` come first. Nothing is held for a job that would not start when others end,
+   or whose user is at a cap.
+7. **Explain.** A waiting job keeps the reason of the pool where it came furthest, with amounts.
+8. **Rebalance and migrate.** Once a minute, for the jobs that were refused (`rebalance.py`): from queues that borrow a larger
+   part to queues that borrow a smaller part, and small gangs elsewhere where a larger gang fits in total but not in shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.migrate import Migrations
 from jobs.scheduling.core.occupancy import Occupancy
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, Unplaced, at_least
 from jobs.scheduling.core.place.placing import place, undo
-from jobs.scheduling.core.placements import Known, Placements
+from jobs.scheduling.core.placements import CachedRefusal, Placements
 from jobs.scheduling.core.rebalance import is_time, lacking_room
 from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.reserve import Reserver
 from jobs.scheduling.core.seats import Seats
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.changes import Reclaimable
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Wait, WaitReason
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.ordering import REFUSED, Group
-from jobs.scheduling.core.state.timers import Timer, What
+from jobs.scheduling.core.state.reservation import BackfillReservation
+from jobs.scheduling.core.state.timers import EvictionsAllowed, NotBefore
 from jobs.scheduling.core.state.user_caps import least, most, place_of, reason_of
-from jobs.scheduling.core.state.work import Job, Need, Running, Shape
+from jobs.scheduling.core.state.work import JobAsk, Need, Running, Shape
 from jobs.scheduling.core.wakeups import WakeUps
-from tenants.quota.shares import Refusal, Standing
+from kernel.wait_codes import WaitCode
+from tenants.capacity.quota.shares import Refusal, Standing
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Parts:
 
     live: Live
     placements: Placements
-    windows: AdvanceReservations
+    advance: AdvanceReservations
     reservations: BackfillReservations
     seats: Seats
     claims: Claims
@@ -69,29 +75,35 @@ class Parts:
 
 
 def run_pass(parts: Parts, now: int) -> list[Decision]:
-    """All phases, until nobody is left whose turn it could be."""
+    """All phases, until no job is left that may have a turn."""
     live, last_pass_at = parts.live, parts.live.now
     live.now = now
-    made = Pass(parts)
-    made.ring()
-    made.honour_claims()
-    if parts.windows:
-        made.decisions += parts.windows.clear(now)
-    made.reserver.begin()
-    made.take_turns()
-    if is_time(live, last_pass_at) and made.rebalance():
-        made.take_turns()
-    made.reserver.tell()
-    return made.decisions
+    current = Pass(parts)
+    current.process_timers()
+    current.start_claimants()
+    if parts.advance:
+        current.decisions += parts.advance.clear(now)
+    current.reserver.begin()
+    current.take_turns()
+    if is_time(live, last_pass_at) and current.rebalance():
+        current.take_turns()
+    current.reserver.report_broken()
+    return current.decisions
+
+
+class ReclaimRefusal(Enum):
+    """Why a search for room to take back found none, where time alone brings none either."""
+
+    NO_VICTIMS = "no_victims"
 
 
 class Pass:
-    """What one pass needs in hand."""
+    """The state of one pass."""
 
     def __init__(self, parts: Parts) -> None:
         self.live = live = parts.live
         self.placements = parts.placements
-        self.windows = parts.windows
+        self.advance = parts.advance
         self.reservations = parts.reservations
         self.seats = parts.seats
         self.claims = parts.claims
@@ -100,34 +112,35 @@ class Pass:
         self.now = now = live.now
         self.decisions: list[Decision] = []
         self.evictions = 0
-        self.reserver = Reserver(live, parts.windows, parts.reservations, parts.occupancy, now, self.decisions)
+        self.reserver = Reserver(
+            live, parts.advance, parts.reservations, parts.occupancy, parts.wakeups.wake_queue, now, self.decisions
+        )
 
-    def ring(self) -> None:
-        """What only time had to bring."""
+    def process_timers(self) -> None:
+        """Apply what time alone changes: history, planned ends that have passed, least run times, and due timers."""
         live, now = self.live, self.now
         if live.ordering and (live.history_at is None or now - live.history_at >= live.policy.history_seconds):
             live.shares.advance(now)
             live.history_at = now
         self.reservations.plan_overdue()
         self.wakeups.begin()
-        for one in live.evictable.ripen(now):
-            live.changes.mark(pool for pool, _ in one.need)
+        live.changes.marked |= live.evictable.make_due_evictable(now)
         for timer in live.timers.due(now):
-            if timer.what is What.NOT_BEFORE:
+            if isinstance(timer, NotBefore):
                 job = live.waiting.begin(timer.job_id)
                 if job is not None:
                     self.seats.submit(job)
             else:
-                live.changes.mark((timer.pool,))
+                live.changes.free((timer.pool,))
 
     def take_turns(self) -> None:
-        """Whoever may have a turn, until nobody is left."""
+        """Decide jobs in fair order, until no job is left that may have a turn."""
         lines, wakeups = self.live.ordering, self.wakeups
         while True:
-            wakeups.tell()
-            turn = lines.next(wakeups.may_go_on)
+            wakeups.distribute_marks()
+            turn = lines.next(wakeups.wake_queue, wakeups.may_go_on)
             if turn is None:
-                self.reserver.book_rest()
+                self.reserver.reserve_rest()
                 if not wakeups.is_marked:
                     break
                 continue
@@ -135,80 +148,78 @@ class Pass:
             lines.ask(group)
             if self.reservations.known_ends:
                 self.reserver.before(group, job)
-            self.about(group, job)
+            self.decide_job(group, job)
 
-    def honour_claims(self) -> None:
-        """Whose room is clear by now starts first of all."""
+    def start_claimants(self) -> None:
+        """Start the claimants whose room is clear by now, before all other jobs."""
         live = self.live
         for job_id in sorted(live.cleared):
-            made = live.transfers.pop(job_id, None)
-            if made is not None:
-                one = made.claimant
-                one.claim, one.started_at = None, self.now
-                self.occupancy.enter(one)
-                self._look_again(one)
-                self.decisions.append(Admit(job_id, one.placed, one.standing))
+            transfer = live.transfers.pop(job_id, None)
+            if transfer is not None:
+                running = transfer.claimant
+                running.claim, running.started_at = None, self.now
+                self.occupancy.enter(running)
+                self._mark_reclaimable(running)
+                self.decisions.append(Admit(job_id, running.placed, running.standing))
         live.cleared.clear()
         for seat in self.seats.taken_again() if self.seats else ():
-            one = Running(seat.job, seat.placed, seat.need, self.now, live.standing(seat.job.queue, seat.need))
-            self.occupancy.admit(one)
-            self.decisions.append(Admit(one.job.id, one.placed, one.standing))
+            running = Running(seat.job, seat.placed, seat.need, self.now, live.standing(seat.job.queue, seat.need))
+            self.occupancy.admit(running)
+            self.decisions.append(Admit(running.job.id, running.placed, running.standing))
 
-    def about(self, group: Group, job: Job) -> None:
+    def decide_job(self, group: Group, job: JobAsk) -> None:
         """Questions 1 to 7 of the job whose turn it is."""
         live, wakeups, shape = self.live, self.wakeups, group.shape
         if live.is_last_of_array(job):
             live.ordering.remove(job.id)
             live.waiting.wait_for_siblings(job)
-            self._tell(group, job, Reason("array_parallelism", limit=job.parallel))
+            self._report(group, job, WaitReason(WaitCode.ARRAY_PARALLELISM, limit=job.parallel))
             return
         capped = live.holdings.refusal(job, least(shape.gang)) if live.holdings else None
         if capped is not None and job.user is not None:
-            found = reason_of(capped, job.queue)
-            wakeups.refuse(group, found, at=place_of(capped, job.user))
-            self._tell(group, job, found)
+            refusal = reason_of(capped, job.queue)
+            wakeups.refuse(group, refusal, at=place_of(capped, job.user))
+            self._report(group, job, refusal)
             return
-        reason: Reason | None = None
+        reason: WaitReason | None = None
         entitled: list[int] = []
         for pool in shape.pools:
             room = live.room(job.queue, shape.least[pool])
             if isinstance(room, Refusal):
-                found = self._over(room)
-                entitled.append(pool)
-            elif self.windows and (reserved := self.windows.refusal(job, shape.least[pool], self.now)) is not None:
-                found = reserved
-                entitled.append(pool)
+                refusal = self._limit_reason(room)
+            elif self.advance and (reserved := self.advance.refusal(job, shape.least[pool], self.now)) is not None:
+                refusal = reserved
             else:
                 answer = self._place(job, shape, pool)
                 denied = self._delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
                 if denied is None and isinstance(answer, Placed):
                     self._admit(group, job, answer, room)
                     return
-                if denied is None or (self.reservations and self._take_booked(group, job, pool, room)):
+                if denied is None or (self.reservations and self._take_reserved(group, job, pool, room)):
                     return
-                found = denied
-                if found.code in ("no_room", "not_together", "booked"):
-                    entitled.append(pool)
-            if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
-                reason = found
+                refusal = denied
+            if not WAITS[refusal.code].is_unfit:
+                entitled.append(pool)
+            if reason is None or WAITS[refusal.code].stage > WAITS[reason.code].stage:
+                reason = refusal
         for pool in entitled:
             search = self._search(job, shape, pool)
             if not search.may_claim and not search.may_preempt:
                 continue
-            denied = self.take_back(search, job, shape, pool)
-            if denied is None:
+            answered = self.take_back(search, job, shape, pool)
+            if answered is None:
                 return
-            if denied is not _NOBODY:
-                reason = denied
-        reason = reason or Reason("no_pool")
+            if isinstance(answered, WaitReason):
+                reason = answered
+        reason = reason or WaitReason(WaitCode.NO_POOL)
         if self.reservations.known_ends:
             self.reserver.refused(group, job)
         wakeups.refuse(group, reason)
-        self._tell(group, job, reason)
+        self._report(group, job, reason)
 
     # 3. Limits.
 
-    def _within_limits(self, job: Job, shape: Shape, pool: int) -> GangAsk:
+    def _within_limits(self, job: JobAsk, shape: Shape, pool: int) -> GangAsk:
         """The gang with as many tasks at most as limits allow: roles grow in the order in which they are listed."""
         if self._has_room(job, shape.gang, shape.most[pool]):
             return shape.gang
@@ -226,61 +237,59 @@ class Pass:
             roles[position] = replace(wanted, maximum=low)
         return replace(shape.gang, roles=tuple(roles))
 
-    def _has_room(self, job: Job, gang: GangAsk, need: Need) -> bool:
+    def _has_room(self, job: JobAsk, gang: GangAsk, need: Need) -> bool:
         """Whether limits and caps allow the gang at its largest."""
         live = self.live
-        if self.windows and self.windows.refusal(job, need, self.now) is not None:
+        if self.advance and self.advance.refusal(job, need, self.now) is not None:
             return False
         return not isinstance(live.room(job.queue, need), Refusal) and live.holdings.refusal(job, most(gang)) is None
 
     # 4. Place.
 
-    def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
-        answer: Placed | Unplaced | None = self.placements.unplaced(pool, shape.number)
+    def _place(self, job: JobAsk, shape: Shape, pool: int) -> Placed | Unplaced:
+        answer: Placed | Unplaced | None = self.placements.unplaced(pool, shape)
         if answer is None:
             gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
             answer = place(gang, self.live.machines, (pool,))
-            if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
+            if isinstance(answer, Unplaced) and CachedRefusal.may_keep(shape, answer):
                 self.placements.remember(pool, shape, answer)
                 self.wakeups.forget(pool, shape)
         if isinstance(answer, Unplaced) and self.reservations:
             return self._place_before(job, shape, pool) or answer
         return answer
 
-    def _place_before(self, job: Job, shape: Shape, pool: int) -> Placed | None:
+    def _place_before(self, job: JobAsk, shape: Shape, pool: int) -> Placed | None:
         """Where the gang has its place in room that is hidden for later starts, which it will not be in the way of."""
         reservations = self.reservations
-        if reservations.is_vain(job, shape, pool):
+        if reservations.is_known_refused(job, shape, pool):
             return None
-        lifted = reservations.lift(job, pool)
-        if lifted is None:
+        unhidden = reservations.unhide(job, pool)
+        if unhidden is None:
             return None
         gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
         answer = place(gang, self.live.machines, (pool,))
-        reservations.let_fall(lifted, stands=isinstance(answer, Placed))
+        reservations.hide_again(unhidden, stands=isinstance(answer, Placed))
         if isinstance(answer, Placed):
             return answer
-        reservations.was_vain(job, shape, pool)
+        reservations.remember_refused(job, shape, pool)
         return None
 
-    def _take_booked(self, group: Group, job: Job, pool: int, room: Standing) -> bool:
-        """Start on what is kept for booked starts of who would have to leave for this one if they ran."""
+    def _take_reserved(self, group: Group, job: JobAsk, pool: int, room: Standing) -> bool:
+        """Start on what is kept for reserved starts of jobs that this job could evict if they ran."""
         reservations, shape = self.reservations, group.shape
         weaker = reservations.weaker(job, pool, room)
         if not weaker:
             return False
-        reservations.suspend(weaker)
+        reservations.suspend(weaker, job.id)
         answer = self._place(job, shape, pool)
         starts = isinstance(answer, Placed) and self._delayed(job, shape, answer, weaker) is None
         if starts and isinstance(answer, Placed):
             self._admit(group, job, answer, room)
-        reservations.resume()
-        if starts:
-            reservations.recheck_limits("yielded")
+        reservations.resume(taken=starts)
         return starts
 
-    def _delayed(self, job: Job, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> Reason | None:
-        """Undo a placement that would take the limits that a booked start needs, and say which start."""
+    def _delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None:
+        """Undo a placement that would take the limits that a reserved start needs, and say which start."""
         if not self.reservations:
             return None
         need = self.live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
@@ -289,120 +298,165 @@ class Pass:
             return None
         undo(placed, self.live.machines)
         self.reservations.settle_with(task.machine for task in placed.tasks)
-        return Reason("booked", placed.pool, job.queue, until=delayed.at)
+        return WaitReason(WaitCode.BACKFILL_RESERVATION, placed.pool, job.queue, until=delayed.at)
 
-    def _admit(self, group: Group, job: Job, placed: Placed, standing: Standing) -> None:
+    def _admit(self, group: Group, job: JobAsk, placed: Placed, standing: Standing) -> None:
         live, shape = self.live, group.shape
         live.ordering.remove(job.id)
         need = live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
         if shape.is_elastic:
             room = live.room(job.queue, need)
             standing = room if isinstance(room, Standing) else Standing.BORROWED
-        one = Running(job, placed, need, self.now, standing)
+        running = Running(job, placed, need, self.now, standing)
         if self.reservations:
-            with self.reservations.coming(job.id):
-                self.occupancy.admit(one)
+            with self.reservations.starting(job.id):
+                self.occupancy.admit(running)
         else:
-            self.occupancy.admit(one)
-        self._look_again(one)
+            self.occupancy.admit(running)
+        self._mark_reclaimable(running)
         self.decisions.append(Admit(job.id, placed, standing))
 
-    def _look_again(self, one: Running) -> None:
-        """Who was refused before this one started may take back what its queue borrows by now from those who ran before."""
+    def _mark_reclaimable(self, running: Running) -> None:
+        """A job that was refused before this gang started may take back what the gang's queue borrows by now."""
         live = self.live
-        for pool, _ in one.need:
-            if one.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
-                live.changes.mark((pool,))
+        for pool, _ in running.need:
+            if running.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
+                live.changes.marked.add(Reclaimable(pool))
 
     # 5. Take back.
 
-    def take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def take_back(self, search: Search, job: JobAsk, shape: Shape, pool: int) -> WaitReason | ReclaimRefusal | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
         reservations = self.reservations
-        weaker = reservations.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if reservations else []
+        if not reservations:
+            return self._take_from(search, job, shape, pool)
+        standing = Standing.DESERVED if search.may_claim and not search.rebalances else None
+        weaker = reservations.weaker(job, pool, standing)
         if job.id in reservations.by_job:
             weaker.append(job.id)
-        if weaker:
-            reservations.suspend(weaker)
-        try:
-            return self._take_from(search, job, shape, pool)
-        finally:
-            if weaker:
-                reservations.resume()
+        # A queue that takes back what it deserves waits for no starts but those of its own higher priorities.
+        yielding = {*weaker, *(reservations.below(job) if standing is Standing.DESERVED else ())}
+        search.is_spared = lambda running: reservations.counts_on_end(running, yielding)
+        reservations.suspend(weaker, job.id, yielding)
+        answered = self._take_from(search, job, shape, pool, weaker, yielding)
+        reservations.resume(taken=answered is None)
+        return answered
 
-    def _take_from(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def _take_from(
+        self,
+        search: Search,
+        job: JobAsk,
+        shape: Shape,
+        pool: int,
+        weaker: Collection[str] = (),
+        yielding: Collection[str] = (),
+    ) -> WaitReason | ReclaimRefusal | None:
+        """The same; the gang may have the room held for `weaker` reserved starts, and delays none but `yielding` ones."""
         victims = search.run()
+        delayed = self._delayed_by_evicting(job, shape, pool, victims or (), yielding)
+        while victims and delayed is not None:
+            counted = self.reservations.freed_for(delayed)
+            if counted.isdisjoint(victim.job.id for victim in victims):
+                return WaitReason(WaitCode.BACKFILL_RESERVATION, pool, job.queue, until=delayed.at)
+            search.spared |= counted
+            victims = search.run()
+            delayed = self._delayed_by_evicting(job, shape, pool, victims or (), yielding)
         if victims is None:
-            if not search.young_until or search.by_machine:
-                return _NOBODY
-            return Reason("too_young", pool=pool, queue=job.queue, until=search.young_until)
-        if not victims:  # What booked starts of others kept is enough; it is taken by right.
-            return self._start_by_right(job, shape, pool)
-        room = self.brake(len(victims))
-        if room is not None:
-            self.live.timers.set(Timer(max(room.until, self.now + 1), What.LOOK, pool))
-            return room
+            until = search.old_enough_at()
+            return WaitReason(WaitCode.TOO_YOUNG, pool=pool, queue=job.queue, until=until) if until else ReclaimRefusal.NO_VICTIMS
+        if not victims:  # What reserved starts of others kept is enough; it is taken by right.
+            return self._start_by_right(job, shape, pool, weaker)
+        refusal = self.eviction_refusal(job, len(victims))
+        if refusal is not None:
+            self.live.timers.set(EvictionsAllowed(max(refusal.until, self.now + 1), pool))
+            return refusal
         self.clear(job, shape, pool, victims, search.cost, rebalances=search.rebalances)
         return None
 
     def clear(
         self,
-        job: Job,
+        job: JobAsk,
         shape: Shape,
         pool: int,
         victims: Sequence[Running],
         cost: Mapping[str, int],
         *,
         rebalances: bool = False,
-        moves: bool = False,
+        migrates: bool = False,
     ) -> None:
-        """Tell these to leave for a gang. `moves`: they go on elsewhere, and their room there is kept."""
+        """Evict these victims for a gang. `migrates`: they go on elsewhere, and their room there is kept."""
         self.reservations.drop(job.id)
-        moving = frozenset(one.job.id for one in victims) if moves else frozenset()
-        made = self.claims.begin(job, shape, pool, victims, self.now, moving)
-        self.occupancy.claim(made)
-        self.reserver.look_anew(at for one in victims for at, _ in one.need)
-        self.reservations.recheck_limits("yielded")
+        migrating = frozenset(victim.job.id for victim in victims) if migrates else frozenset()
+        transfer = self.claims.begin(job, shape, pool, victims, self.now, migrating)
+        self.occupancy.claim(transfer)
+        self.reserver.plan_anew(at for victim in victims for at, _ in victim.need)
         self.evictions += len(victims)
         self.live.evicted_at.append((self.now, len(victims)))
-        for one in victims:
-            seat = self.seats.by_job.get(one.job.id)
+        for victim in victims:
+            seat = self.seats.by_job.get(victim.job.id)
             self.decisions.append(
-                Evict(one.job.id, job.id, cost[one.job.id], "", None if seat is None else seat.placed, rebalances)
+                Evict(victim.job.id, job.id, cost[victim.job.id], "", None if seat is None else seat.placed, rebalances)
             )
-        total = sum(cost[one.job.id] for one in victims)
-        self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), total))
+        total = sum(cost[victim.job.id] for victim in victims)
+        self.decisions.append(Claim(job.id, transfer.claimant.placed, tuple(victim.job.id for victim in victims), total))
 
-    def _start_by_right(self, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def _delayed_by_evicting(
+        self, job: JobAsk, shape: Shape, pool: int, victims: Sequence[Running], weaker: Collection[str]
+    ) -> BackfillReservation | None:
+        """The reserved start, not of these, that a gang would delay which starts in place of its victims."""
+        if not self.reservations or not victims:
+            return None
+        tasks = sum(role.minimum for role in shape.gang.roles)
+        return self.reservations.denies_evicting(job, shape.least[pool], tasks, victims, weaker)
+
+    def _start_by_right(self, job: JobAsk, shape: Shape, pool: int, weaker: Collection[str]) -> WaitReason | None:
+        """Start on what the search found to be enough without victims."""
         live = self.live
         group, room = live.ordering.group(job.id), live.room(job.queue, shape.least[pool])
         placed = place(at_least(shape.gang), live.machines, (pool,))
-        if group is None or not isinstance(room, Standing) or not isinstance(placed, Placed):
-            return _NOBODY
+        assert group is not None
+        assert isinstance(room, Standing), "limits that were found to allow it do not"
+        assert isinstance(placed, Placed), "what was found to fit does not"
+        delayed = self._delayed(job, shape, placed, weaker)
+        if delayed is not None:
+            return delayed
         self._admit(group, job, placed, room)
-        self.reservations.recheck_limits("yielded")
         return None
 
-    def brake(self, count: int) -> Reason | None:
-        """Whether so many more evictions are too many for this pass or window."""
+    def eviction_refusal(self, job: JobAsk, count: int) -> WaitReason | None:
+        """Whether so many more evictions are too many for this pass or window. A claim that the window refuses keeps what is left
+        of it from those behind it in fair order: else small claims would for ever use up what a wide one waits for."""
         policy, recent = self.live.policy, self.live.evicted_at
         while recent and recent[0][0] + policy.window_seconds <= self.now:
             recent.popleft()
         lately = sum(many for _, many in recent)
         if count + self.evictions > policy.evictions_per_pass and self.evictions:
-            return Reason("brake", need=count, held=self.evictions, limit=policy.evictions_per_pass, until=self.now + 1)
-        if count + lately > policy.evictions_per_window and lately:
+            return WaitReason(
+                WaitCode.BRAKE, need=count, held=self.evictions, limit=policy.evictions_per_pass, until=self.now + 1
+            )
+        kept = self._kept_from(job)
+        if count + lately + kept > policy.evictions_per_window and lately:
             until = recent[0][0] + policy.window_seconds
-            return Reason("brake", need=count, held=lately, limit=policy.evictions_per_window, until=until)
+            if not kept:
+                self.live.limited_claim = (job.id, count, until)
+            return WaitReason(WaitCode.BRAKE, need=count, held=lately, limit=policy.evictions_per_window, until=until)
         return None
 
-    # 8. Even out and move.
+    def _kept_from(self, job: JobAsk) -> int:
+        """How many evictions of the window are kept from a job for a job before it, until that job is asked again."""
+        first_id, count, until = self.live.limited_claim
+        first = self.live.ordering.job(first_id)
+        if first is None or first_id == job.id or self.now >= until:
+            return 0
+        return count if self.reserver.rank(first.queue, first) < self.reserver.rank(job.queue, job) else 0
+
+    # 8. Rebalance and migrate.
 
     def rebalance(self) -> bool:
-        """Ask for those who may gain; whether anything was decided."""
+        """Look for room for the jobs that may gain by it; whether anything was decided."""
         live, before = self.live, len(self.decisions)
         for pool in sorted(live.machines.pools):
-            for group, job, is_shape in lacking_room(live, self.windows, self.reserver, pool):
+            for group, job, is_shape in lacking_room(live, self.advance, self.reserver, pool):
                 if group.phase != REFUSED or job.id not in live.ordering:
                     continue
                 if (
@@ -414,53 +468,34 @@ class Pass:
                     self._migrate(job, group.shape, pool)
         return len(self.decisions) > before
 
-    def _migrate(self, job: Job, shape: Shape, pool: int) -> None:
-        """Move others so that this one can start."""
+    def _migrate(self, job: JobAsk, shape: Shape, pool: int) -> None:
+        """Migrate other gangs so that this job can start."""
         reservations = self.reservations
-        reservations.suspend([job.id] if job.id in reservations.by_job else [])
-        found = Migrations(self.live, self.windows, reservations).find(job, shape, pool)
-        if found is not None and self.brake(len(found.moved)) is None:
-            self.clear(job, shape, pool, found.moved, found.cost, moves=True)
-        reservations.resume()
+        reservations.suspend([job.id] if job.id in reservations.by_job else [], job.id)
+        plan = Migrations(self.live, self.advance, reservations).find(job, shape, pool)
+        if plan is not None and self.eviction_refusal(job, len(plan.migrated)) is not None:
+            plan = None
+        if plan is not None:
+            self.clear(job, shape, pool, plan.migrated, plan.cost, migrates=True)
+        reservations.resume(taken=plan is not None)
 
-    def _search(self, job: Job, shape: Shape, pool: int, *, rebalances: bool = False) -> Search:
-        return Search(self.live, self.windows, self.placements, job, shape, pool, rebalances=rebalances)
+    def _search(self, job: JobAsk, shape: Shape, pool: int, *, rebalances: bool = False) -> Search:
+        return Search(self.live, self.advance, self.placements, job, shape, pool, rebalances=rebalances)
 
     # 7. Explain.
 
     @staticmethod
-    def _over(room: Refusal) -> Reason:
-        return Reason(room.code, room.pool, room.queue, room.resource, room.need, room.used, room.limit, room.kept)
+    def _limit_reason(room: Refusal) -> WaitReason:
+        return WaitReason(room.code, room.pool, room.queue, room.resource, room.need, room.used, room.limit, room.kept)
 
-    def _unplaced(self, shape: Shape, answer: Unplaced) -> Reason:
+    def _unplaced(self, shape: Shape, answer: Unplaced) -> WaitReason:
         until = self.reservations.blocked_until(shape, answer.pool) if self.reservations else 0
         if until:
-            return Reason("booked", answer.pool, need=answer.needed, fitting=answer.fitting, until=until)
-        return Reason(answer.code, answer.pool, need=answer.needed, fitting=answer.fitting, filters=answer.refusals)
+            return WaitReason(WaitCode.BACKFILL_RESERVATION, answer.pool, need=answer.needed, fitting=answer.fitting, until=until)
+        return WaitReason(answer.code, answer.pool, need=answer.needed, fitting=answer.fitting, filters=answer.refusals)
 
-    def _tell(self, group: Group, job: Job, reason: Reason) -> None:
-        told = (job.id, reason)
-        if group.told != told:
-            group.told = told
+    def _report(self, group: Group, job: JobAsk, reason: WaitReason) -> None:
+        reported = (job.id, reason)
+        if group.told != reported:
+            group.told = reported
             self.decisions.append(Wait(job.id, reason, max(1, len(group))))
-
-
-_NOBODY = Reason("nobody")
-_STAGES = {
-    code: place
-    for place, code in enumerate(
-        (
-            "no_pool",
-            "no_machine",
-            "ceiling",
-            "withheld",
-            "reserved",
-            "capacity",
-            "no_room",
-            "not_together",
-            "booked",
-            "too_young",
-            "brake",
-        )
-    )
-}

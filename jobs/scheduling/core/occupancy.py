@@ -1,4 +1,4 @@
-"""Who holds what: a gang that starts, claims, leaves or ends, with all that counts it."""
+"""Occupancy of machines and limits: a gang starts, claims, leaves or ends, and all that counts it follows."""
 
 from __future__ import annotations
 
@@ -6,103 +6,104 @@ from collections.abc import Collection, Iterable
 
 from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
+from jobs.scheduling.core.place.placing import undo
 from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.seats import Seats
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.reservation import FOREVER, ends_if_started
-from jobs.scheduling.core.state.work import Claimed, Job, Running, Transfer, give_shares, take_shares
+from jobs.scheduling.core.state.work import Claimed, JobAsk, Running, Transfer, give_shares, take_shares
 
 
 class Occupancy:
-    """What changes when gangs come and go: machines and limits, who may be evicted, booked starts, and what others wait for."""
+    """Updates all that changes when gangs come and go: machines and limits, evictable gangs, reserved starts, and wake-ups."""
 
     def __init__(
-        self, live: Live, windows: AdvanceReservations, reservations: BackfillReservations, seats: Seats, claims: Claims
+        self, live: Live, advance: AdvanceReservations, reservations: BackfillReservations, seats: Seats, claims: Claims
     ) -> None:
         self.live = live
-        self.windows = windows
+        self.advance = advance
         self.reservations = reservations
         self.seats = seats
         self.claims = claims
 
-    def admit(self, one: Running) -> None:
+    def admit(self, running: Running) -> None:
         """A gang, placed on the machines already, holds its share of the limits from now on."""
         live = self.live
-        take_shares(live.shares, one.job.queue, one.need)
-        live.running[one.job.id] = one
-        live.holdings.take(one)
-        self.enter(one)
+        take_shares(live.shares, running.job.queue, running.need)
+        live.running[running.job.id] = running
+        live.holdings.take(running)
+        self.enter(running)
         if self.reservations:
-            self.reservations.settle_with(task.machine for task in one.placed.tasks)
-        self._one_more_of_array(one.job)
+            self.reservations.settle_with(task.machine for task in running.placed.tasks)
+        self._one_more_of_array(running.job)
 
-    def enter(self, one: Running) -> None:
-        """It runs, and may be evicted: never in the pass in which it started."""
+    def enter(self, running: Running) -> None:
+        """A gang runs, and may be evicted: never in the pass in which it started."""
         live = self.live
-        self.reservations.entered(one)
-        if self.windows:
-            self.windows.entered(one)
-        live.evictable.enter(one, live.policy, live.now)
+        self.reservations.entered(running)
+        if self.advance:
+            self.advance.entered(running)
+        live.evictable.enter(running, live.policy, live.now)
 
     def ended(self, job_id: str) -> None:
-        """A gang holds nothing any more. One that claims gives up its claim."""
+        """A gang holds nothing any more. A claimant gives up its claim."""
         live, reservations = self.live, self.reservations
-        one = live.running.pop(job_id)
-        live.evictable.leave(one)
-        if reservations.ends_of(one).planned == FOREVER:
+        running = live.running.pop(job_id)
+        live.evictable.leave(running)
+        if reservations.ends_of(running).planned == FOREVER:
             reservations.forget_unplannable()  # Nothing could be planned on its end.
-        reservations.left(one)
-        if self.windows:
-            self.windows.left(job_id, [pool for pool, _ in one.need])
+        reservations.left(running)
+        if self.advance:
+            self.advance.left(job_id, [pool for pool, _ in running.need])
         if live.holdings:
-            live.holdings.give(one)
-            live.changes.give_back(live.holdings.places(one.job))
-            if reservations:  # Who would have taken a booked start its room in a cap may do so in any pool.
-                live.changes.mark(live.machines.pools)
-        for sibling in live.waiting.one_ended(one.job):
+            live.holdings.give(running)
+            live.changes.give_back(live.holdings.places(running.job))
+            reservations.look_from.clear()  # A job that was at a cap may get a reserved start now, in any pool.
+            if reservations:  # A job that would have taken the room in a cap from a reserved start may start now, in any pool.
+                live.changes.free(live.machines.pools)
+        for sibling in live.waiting.one_ended(running.job):
             self.seats.submit(sibling)
-        if one.claim is not None and one.claim.claimant is one:
-            freed = self.claims.give_up(one.claim)
-        elif one.claim is not None:
-            freed = self.claims.gone(one)
+        if running.claim is not None and running.claim.claimant is running:
+            freed = self.claims.give_up(running.claim)
+        elif running.claim is not None:
+            freed = self.claims.gone(running)
         else:
-            give_shares(live.shares, one.job.queue, one.need)
-            for task in one.placed.tasks:
-                live.machines.give(task.machine, task.ask, task.devices)
-            freed = {task.machine for task in one.placed.tasks}
+            give_shares(live.shares, running.job.queue, running.need)
+            undo(running.placed, live.machines)
+            freed = {task.machine for task in running.placed.tasks}
         reservations.settle(freed)
-        reservations.freed(freed, one.need)
+        reservations.freed(freed, running.need)
 
     # --- Claims -------------------------------------------------------------------------------------------------------
 
-    def claim(self, made: Transfer) -> None:
+    def claim(self, transfer: Transfer) -> None:
         """A gang holds room that others are leaving. It cannot be evicted before it started."""
-        live, one = self.live, made.claimant
-        live.ordering.remove(one.job.id)
-        self.reservations.drop(one.job.id)
-        take_shares(live.shares, one.job.queue, one.need)
-        live.running[one.job.id] = one
-        live.transfers[one.job.id] = made
-        live.holdings.take(one)
-        if self.windows:
-            self.windows.entered(one)
+        live, claimant = self.live, transfer.claimant
+        live.ordering.remove(claimant.job.id)
+        self.reservations.drop(claimant.job.id)
+        take_shares(live.shares, claimant.job.queue, claimant.need)
+        live.running[claimant.job.id] = claimant
+        live.transfers[claimant.job.id] = transfer
+        live.holdings.take(claimant)
+        if self.advance:
+            self.advance.entered(claimant)
         if self.reservations:
-            self.reservations.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
-        self._one_more_of_array(one.job)
-        for victim in made.victims:  # Their queues hold less from now on.
-            live.changes.mark(pool for pool, _ in victim.need)
+            self.reservations.settle({task.machine for running in (claimant, *transfer.victims) for task in running.placed.tasks})
+        self._one_more_of_array(claimant.job)
+        for victim in transfer.victims:  # The queues of victims hold less from now on.
+            live.changes.free(pool for pool, _ in victim.need)
             if ends_if_started(victim.job, victim.started_at, live.policy).planned == FOREVER:
                 self.reservations.forget_unplannable()  # Nothing could be planned on its end.
-        if not made.leaving:
-            live.cleared.append(one.job.id)
+        if not transfer.leaving:
+            live.cleared.append(claimant.job.id)
 
-    def claim_again(self, job_id: str, victims: Iterable[str], moving: Collection[str] = (), *, kept: Claimed | None) -> bool:
-        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could. It starts where
-        it was to start (`kept`); where that is not known any more, it is placed again, and those who are `moving`, too."""
+    def claim_again(self, job_id: str, victims: Iterable[str], migrating: Collection[str] = (), *, kept: Claimed | None) -> bool:
+        """Restore the claim of a waiting job on the room of `victims`, as was decided before. Returns whether it still could. The
+        job starts where it was to start (`kept`); where that is not known, it is placed again, and the `migrating` gangs, too."""
         live, claims = self.live, self.claims
         job = live.ordering.job(job_id)
         leaving = [live.running[victim] for victim in victims if victim in live.running]
-        if job is None or any(one.claim is not None for one in leaving):
+        if job is None or any(running.claim is not None for running in leaving):
             return False
         shape = live.shapes.of(job.gang, job.pools)
         if kept is not None and kept.pool in shape.pools:
@@ -113,11 +114,11 @@ class Occupancy:
         if not leaving:
             return False
         for pool in shape.pools:
-            if claims.could_begin(job, shape, pool, leaving, moving):
-                self.claim(claims.begin(job, shape, pool, leaving, live.now, moving))
+            if claims.could_begin(job, shape, pool, leaving, migrating):
+                self.claim(claims.begin(job, shape, pool, leaving, live.now, migrating))
                 return True
         return False
 
-    def _one_more_of_array(self, job: Job) -> None:
-        for group in self.live.waiting.one_runs(job):  # Siblings at which the queue stands are set aside by now.
+    def _one_more_of_array(self, job: JobAsk) -> None:
+        for group in self.live.waiting.one_runs(job):  # Siblings at the head of the queue are set aside by now.
             self.live.ordering.wake(group)

@@ -1,4 +1,10 @@
-"""The earliest start that can be promised to a gang: along the ends of what runs, on machines as they will be then."""
+"""The earliest start that can be reserved for a gang: along the ends of what runs, on machines as they will be then.
+
+The ideal: after each end the gang is placed on machines and within limits as they are then. What is done instead: how many tasks
+there would be room for is counted beside `Machines`, end by end, for the machines on which something ends. Only where that is
+enough is what has ended so far given back, to the limits first, and a place looked for. The count only grows and is what
+`Machines` would say, so the start is the same; what costs most is not done for the ends before it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from jobs.scheduling.core.advance import AdvanceReservations
+from jobs.scheduling.core.place.filters import TaskShape, copies
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.place.placing import place
@@ -14,39 +21,66 @@ from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.state.held_room import hold, release
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.reservation import FOREVER, BackfillReservation, ends_if_started, held_rooms_of, reservation_of
-from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape, give_shares, held_together, take_shares
-from tenants.quota.shares import Standing
+from jobs.scheduling.core.state.work import HeldRoom, JobAsk, Need, Running, Shape, give_shares, held_together, take_shares
+from tenants.capacity.quota.shares import Standing
 
-ENDS_MAX = 2048  # Ends that are looked at for one start; what has no place after so many has no booked start.
+ENDS_MAX = 2048  # Ends that are looked at for one start; what has no place after so many has no reserved start.
 PLACES_MAX = 32  # How often a gang that is particular about where it goes is tried.
 
 
-class Booked(NamedTuple):
-    """What is booked already: the starts, what is hidden for them, and by pool when what runs ends, with its names."""
+class Reserved(NamedTuple):
+    """What is reserved already: the starts, what is hidden for them, and by pool when what runs ends, with its names."""
 
     starts: Collection[BackfillReservation]
     hidden: Collection[Sequence[HeldRoom]]
     ends: Mapping[int, Sequence[tuple[int, str]]]
 
 
+class Left:
+    """What will be left of a machine once the gangs that end by then are gone, beside what others with a reserved start hold, and
+    how many tasks of each role it takes; `shapes` has the roles that may go there, by their number."""
+
+    __slots__ = ("cpu", "devices", "memory", "shapes", "tasks")
+
+    def __init__(self, here: MachineClass, devices: Sequence[int], shapes: Mapping[int, TaskShape]) -> None:
+        self.cpu = here.cpu
+        self.memory = here.memory
+        self.devices = list(devices)
+        self.shapes = shapes
+        self.tasks = {position: copies(here, shape) for position, shape in shapes.items()}
+
+    def add(self, cpu: int, memory: int, each: int, devices: Sequence[int]) -> None:
+        """So much more is left; `each`: of each of these devices."""
+        self.cpu += cpu
+        self.memory += memory
+        for device in devices:
+            self.devices[device] += each
+
+
 class Plan:
     """The search for one start: the machines as they will be after each of the ends to come."""
 
-    def __init__(self, live: Live, windows: AdvanceReservations, booked: Booked, job: Job, shape: Shape, pool: int) -> None:
+    def __init__(
+        self, live: Live, advance: AdvanceReservations, reserved: Reserved, job: JobAsk, shape: Shape, pool: int
+    ) -> None:
         self.live = live
-        self.windows = windows
-        self.booked = booked
+        self.advance = advance
+        self.reserved = reserved
         self.machines: Machines = live.machines
         self.job = job
         self.shape = shape
         self.pool = pool
         self.gang: GangAsk = at_least(shape.gang)
-        self.others = [one for one in booked.starts if one.job.id != job.id]
+        self.others = [reservation for reservation in reserved.starts if reservation.job.id != job.id]
         self.gone: set[str] = set()  # Those of them that have ended by then.
         self.was: dict[int, tuple[MachineClass, tuple[int, ...]]] = {}  # What machines on which something ends are like now.
+        self.left: dict[int, Left] = {}  # And will be like.
         self.held: dict[int, tuple[HeldRoom, ...]] = {}
         self.roles: list[tuple[RoleAsk, Ranking]] = []
         self.counts: list[int] = []
+        self.ended: list[Running] = []  # All that end by then: limits and machines get them back when they are asked.
+        self.of_limits = self.of_machines = 0  # How many of them they have back.
+        self.touched: set[int] = set()  # Machines that are to change.
 
     def run(self, before: int) -> BackfillReservation | None:
         live, machines = self.live, self.machines
@@ -57,52 +91,44 @@ class Plan:
             self.roles.append((role, ranking))
         mark = machines.mark()
         freed: list[tuple[int, Need]] = []
-        for one in self.others:
-            take_shares(live.shares, one.job.queue, one.need)
+        for reservation in self.others:
+            take_shares(live.shares, reservation.job.queue, reservation.need)
         try:
-            for held_rooms in self.booked.hidden:
+            for held_rooms in self.reserved.hidden:
                 release(machines, held_rooms)
-            for machine in sorted({machine for one in self.others for machine in one.needs}):
+            for machine in sorted({machine for reservation in self.others for machine in reservation.needs}):
                 self._hold(machine, live.now)
-            self.counts = [
-                sum(ranking.copies(one) * len(one.members) for one in machines.classes(ranking.pool)) for _, ranking in self.roles
-            ]
+            self.counts = [ranking.room_of_all(machines.classes(ranking.pool)) for _, ranking in self.roles]
             return self._search(freed, before)
         finally:
             for queue, need in freed:
                 take_shares(live.shares, queue, need)
-            for one in self.others:
-                if one.job.id not in self.gone:
-                    give_shares(live.shares, one.job.queue, one.need)
+            for reservation in self.others:
+                if reservation.job.id not in self.gone:
+                    give_shares(live.shares, reservation.job.queue, reservation.need)
             machines.rewind(mark)
 
     def _search(self, freed: list[tuple[int, Need]], before: int) -> BackfillReservation | None:
-        live, windows, tries, is_sure = self.live, self.windows, PLACES_MAX, True
+        live, advance, tries = self.live, self.advance, PLACES_MAX
         for at, ended in self._moments():
             if at >= before:
                 return None
-            touched: set[int] = set()
-            for other in self.others:
-                if other.ends.planned == at:
-                    self.gone.add(other.job.id)
-                    give_shares(live.shares, other.job.queue, other.need)
-                    touched.update(other.needs)
-            for queue, need in held_together(ended):
-                give_shares(live.shares, queue, need)
-                freed.append((queue, need))
-            for one in ended:
-                is_sure = is_sure and one.job.max_runtime is not None
-                touched.update(task.machine for task in one.placed.tasks)
-            self._free(at, ended, touched)
+            self._pass(at, ended)
             if any(count < role.minimum for (role, _), count in zip(self.roles, self.counts, strict=True)):
                 continue
+            for queue, need in held_together(self.ended[self.of_limits :]):
+                give_shares(live.shares, queue, need)
+                freed.append((queue, need))
+            self.of_limits = len(self.ended)
             standing = self._standing(at)
-            if standing is None or (windows and not windows.may_promise(self.job, self.shape.least[self.pool], at)):
+            if standing is None or (advance and not advance.may_reserve(self.job, self.shape.least[self.pool], at)):
                 continue
+            self._free(at)
             tasks = self._tasks()
             if tasks is not None:
-                gone = [one for one in self.others if one.job.id in self.gone]
-                is_sure = is_sure and all(one.is_sure and one.job.max_runtime is not None for one in gone)
+                gone = [reservation for reservation in self.others if reservation.job.id in self.gone]
+                is_sure = all(reservation.is_sure and reservation.job.max_runtime is not None for reservation in gone)
+                is_sure = is_sure and all(running.job.max_runtime is not None for running in self.ended)
                 ends = ends_if_started(self.job, at, live.policy)
                 return reservation_of(self.job, self.shape, self.pool, at, ends, tasks, standing, is_sure=is_sure)
             tries -= 1
@@ -114,21 +140,21 @@ class Plan:
         """Where the gang will go: if it does not mind, where something ends rather than where others could go now."""
         machines, role = self.machines, self.roles[0][0]
         is_particular = len(self.roles) > 1 or role.together or self.gang.together or role.pool is not None or role.ask.is_share
-        found: list[PlacedTask] = []
+        tasks: list[PlacedTask] = []
         mark = machines.mark()
         try:
             for machine in () if is_particular else sorted(self.was, key=self._free_before):
-                while len(found) < role.minimum and self.roles[0][1].copies(machines.class_of[machine]):
+                while len(tasks) < role.minimum and self.roles[0][1].copies(machines.class_of[machine]):
                     devices = machines.take(machine, role.ask, self._devices(machine, role.ask.gpu_millis // WHOLE_MILLIS))
-                    found.append(PlacedTask(role.role, len(found), machine, role.ask, devices))
-            left = role.minimum - len(found)
+                    tasks.append(PlacedTask(role.role, len(tasks), machine, role.ask, devices))
+            left = role.minimum - len(tasks)
             if is_particular or left:
                 gang = self.gang if is_particular else replace(self.gang, roles=(replace(role, minimum=left, maximum=left),))
                 placed = place(gang, machines, (self.pool,))
                 if not isinstance(placed, Placed):
                     return None
-                found += [replace(task, index=task.index + len(found)) for task in placed.tasks]
-            return tuple(found)
+                tasks += [replace(task, index=task.index + len(tasks)) for task in placed.tasks]
+            return tuple(tasks)
         finally:
             machines.rewind(mark)
 
@@ -143,53 +169,99 @@ class Plan:
 
     def _moments(self) -> Iterator[tuple[int, list[Running]]]:
         """All moments at which something ends, with what does, in order."""
-        overdue_at = self.live.now + max(1, self.live.policy.rebook_seconds)  # Of those who should be gone; asked again then.
-        ends: dict[int, set[str]] = {one.ends.planned: set() for one in self.others if one.ends.planned < FOREVER}
+        overdue_at = self.live.now + max(1, self.live.policy.replan_seconds)  # Of gangs that should have ended; asked again then.
+        ends: dict[int, set[str]] = {
+            reservation.ends.planned: set() for reservation in self.others if reservation.ends.planned < FOREVER
+        }
         for pool, _ in self.shape.least[self.pool]:
-            for end in self.windows.ends(pool):
+            for end in self.advance.ends(pool):
                 if end > self.live.now:
                     ends.setdefault(end, set())
-            for end, name in self.booked.ends.get(pool, ())[:ENDS_MAX]:
+            for end, name in self.reserved.ends.get(pool, ())[:ENDS_MAX]:
                 ends.setdefault(end if end > self.live.now else overdue_at, set()).add(name)
         for at in sorted(ends):
             yield at, [self.live.running[name] for name in sorted(ends[at])]
 
-    def _free(self, at: int, ended: Sequence[Running], touched: set[int]) -> None:
-        """Give back what ended, less what others who are booked will hold, and count anew."""
-        machines = self.machines
-        pool_of = {machine: machines.at[machine].pool for machine in touched}
+    def _pass(self, at: int, ended: Sequence[Running]) -> None:
+        """Count what there will be room for once these have ended, too."""
+        touched: set[int] = set()
+        for other in self.others:
+            if other.ends.planned == at:
+                self.gone.add(other.job.id)
+                give_shares(self.live.shares, other.job.queue, other.need)
+                touched.update(other.needs)
+        for running in ended:
+            for task in running.placed.tasks:
+                ask = task.ask
+                self._left(task.machine).add(ask.cpu_millis, ask.memory_bytes, min(ask.gpu_millis, WHOLE_MILLIS), task.devices)
+                touched.add(task.machine)
         for machine in touched:
-            if machine not in self.was and pool_of[machine] == self.pool:
-                self.was[machine] = (machines.class_of[machine], tuple(machines.devices[machine]))
-        for sign in (-1, 1):
-            for position, (_, ranking) in enumerate(self.roles):
-                self.counts[position] += sign * sum(
-                    ranking.copies(machines.class_of[machine]) for machine in touched if pool_of[machine] == ranking.pool
-                )
-            if sign < 0:
-                for one in ended:
-                    for task in one.placed.tasks:
-                        machines.give(task.machine, task.ask, task.devices)
-                for machine in sorted(touched):
-                    self._hold(machine, at)
+            left, here = self._left(machine), self.machines.class_of[machine]
+            if not left.shapes:
+                continue
+            cpu, memory, devices = left.cpu, left.memory, left.devices
+            for held in self._held_at(machine, at, cpu, memory, devices):
+                cpu, memory, devices = cpu - held.cpu_millis, memory - held.memory_bytes, list(devices)
+                for device in held.devices:
+                    devices[device] -= min(held.gpu_millis, WHOLE_MILLIS)
+            then = MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
+            for position, shape in left.shapes.items():
+                many = copies(then, shape)
+                self.counts[position] += many - left.tasks[position]
+                left.tasks[position] = many
+        self.ended += ended
+        self.touched |= touched
+
+    def _left(self, machine: int) -> Left:
+        left = self.left.get(machine)
+        if left is None:
+            here, devices = self.machines.class_of[machine], self.machines.devices[machine]
+            if here.kind.pool == self.pool:
+                self.was[machine] = (here, tuple(devices))
+            roles = enumerate(ranking for _, ranking in self.roles)
+            shapes = {at: each.shape for at, each in roles if each.pool == here.kind.pool and each.takes_kind(here)}
+            left = self.left[machine] = Left(here, devices, shapes)
+            for held in self.held.get(machine, ()):
+                left.add(held.cpu_millis, held.memory_bytes, min(held.gpu_millis, WHOLE_MILLIS), held.devices)
+        return left
+
+    def _free(self, at: int) -> None:
+        """Give back to the machines what has ended, less what others with a reserved start will hold."""
+        for running in self.ended[self.of_machines :]:
+            for task in running.placed.tasks:
+                self.machines.give(task.machine, task.ask, task.devices)
+        self.of_machines = len(self.ended)
+        for machine in sorted(self.touched):
+            self._hold(machine, at)
+        self.touched.clear()
 
     def _hold(self, machine: int, at: int) -> None:
-        """Hold for others who are booked and not gone by then as much of what they need as is free."""
-        mine = [one.needs[machine] for one in self.others if one.ends.planned > at and machine in one.needs]
-        if not mine and machine not in self.held:
-            return
+        """Hold for others with a reserved start and not gone by then as much of what they need as is free."""
         release(self.machines, self.held.pop(machine, ()))
-        here, devices = self.machines.class_of[machine], self.machines.devices[machine]
+        here = self.machines.class_of[machine]
+        held = self._held_at(machine, at, here.cpu, here.memory, self.machines.devices[machine])
+        if held:
+            self.held[machine] = held
+            hold(self.machines, held)
+
+    def _held_at(self, machine: int, at: int, cpu: int, memory: int, devices: Sequence[int]) -> tuple[HeldRoom, ...]:
+        """What of so much is held then for others with a reserved start."""
+        mine = [
+            reservation.needs[machine]
+            for reservation in self.others
+            if reservation.ends.planned > at and machine in reservation.needs
+        ]
+        if not mine:
+            return ()
         sums: dict[int, int] = {}
         for need in mine:
             for device, millis in need.devices.items():
                 sums[device] = sums.get(device, 0) + millis
         free = {device: min(millis, devices[device]) for device, millis in sums.items() if device < len(devices)}
-        cpu, memory = sum(need.cpu for need in mine), sum(need.memory for need in mine)
-        self.held[machine] = held_rooms_of(machine, min(cpu, here.cpu), min(memory, here.memory), free)
-        hold(self.machines, self.held[machine])
+        cpu, memory = min(cpu, sum(need.cpu for need in mine)), min(memory, sum(need.memory for need in mine))
+        return held_rooms_of(machine, cpu, memory, free)
 
     def _standing(self, at: int) -> Standing | None:
         """What the gang would stand on then; None where a limit would refuse it."""
-        found = self.live.room(self.job.queue, self.shape.least[self.pool])
-        return found if isinstance(found, Standing) else None
+        room = self.live.room(self.job.queue, self.shape.least[self.pool])
+        return room if isinstance(room, Standing) else None

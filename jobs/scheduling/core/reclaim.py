@@ -1,59 +1,62 @@
-"""Whose work makes room for a gang that is owed it: reclaim between queues, preemption inside one.
+"""Victims for a gang that is owed room: reclaim between queues, preemption inside a queue.
 
-Who may be evicted: work of other queues that hold more than they deserve, for a gang that stays within what its own queue
-deserves (`Shares.may_reclaim`, asked again after each victim, so guaranteed work is never taken); and work of the same queue and
-lower priority. First only victims whose queues keep what they deserve without them are taken (Kueue's first rule); where that
-is not enough, also those that stand partly on what they deserve (its second).
+Two kinds of work may be evicted: work of other queues that hold more than they deserve, for a gang that stays within what its own
+queue deserves (`Shares.may_reclaim`, asked again after each victim, so guaranteed work is never taken); and work of the same
+queue and lower priority. First only victims whose queues keep what they deserve without them are taken (Kueue's first rule);
+where that is not enough, also victims that run partly on what their queues deserve (its second).
 
-Nobody is evicted before its least run time. For what goes from one queue to another this is a time of its own, none unless an
-operator sets one: who borrows may have started a moment ago, and has the least to lose then.
+No gang is evicted before its least run time. Between queues this is a setting of its own, 0 by default: a borrower may have
+started a moment ago, and has the least to lose then.
 
-The ideal: of all sets of victims after which the gang has its place, the one that loses the fewest GPU-seconds. The shortcut:
+The ideal: of all sets of victims after which the gang has its place, the set that loses the fewest GPU-seconds. The shortcut:
 each machine offers the cheapest next step by which it takes one task more; the cheapest offer of all is taken, by a heap whose
-entries begin as bounds from below, so that only machines near the top are ever counted exactly; then whoever turns out not to be
-needed, dearest first, is left in peace. What is left is minimal: without any one of them the gang would have no place. Where each
-machine takes one task and no victim spans machines it is also the cheapest; otherwise it may not be.
+entries begin as lower bounds, so that only machines near the top are ever counted exactly; then victims that turn out not to be
+needed are kept running, most expensive first. The set is minimal: without any of its victims the gang would have no place. Where
+each machine takes one task and no victim spans machines it is also the cheapest; otherwise it may not be.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from jobs.scheduling.core.advance import AdvanceReservations
-from jobs.scheduling.core.place.gangs import Placed, RoleAsk, Unplaced, at_least
+from jobs.scheduling.core.place.gangs import RoleAsk, Unplaced, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machines, TaskAsk
-from jobs.scheduling.core.place.placing import place, undo
+from jobs.scheduling.core.place.placing import has_place, redo, undo
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
-from jobs.scheduling.core.place.topology import topology_of
+from jobs.scheduling.core.place.topology import insisted_domains
 from jobs.scheduling.core.placements import Placements
-from jobs.scheduling.core.state.evictable import Amounts, Leavers, takes_more
+from jobs.scheduling.core.state.evictable import Amounts, VictimCandidates, takes_more
 from jobs.scheduling.core.state.live import Live
-from jobs.scheduling.core.state.work import Job, Running, Shape, give_shares, take_shares
-from tenants.quota.limits import Amount
-from tenants.quota.shares import Refusal, Shares
+from jobs.scheduling.core.state.reservation import grace_of
+from jobs.scheduling.core.state.work import JobAsk, Running, Shape, give_shares, take_shares
+from kernel.wait_codes import WaitCode
+from tenants.capacity.quota.limits import Amount
+from tenants.capacity.quota.shares import Shares
 
 FINE = 1 << 20  # Prices per task are whole numbers of these.
-DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists on one, most room first.
+DOMAINS_MAX = 16  # Domains of a level that are searched for a gang that insists on the level, largest first.
 
 
 class Search:
-    """Victims for one gang in one pool. `rebalances`: among those who borrow, by how large a part each holds
+    """The search for victims for one gang in one pool. `rebalances`: among queues that borrow, by how large a part each holds
     (`Shares.may_rebalance`)."""
 
     def __init__(
         self,
         live: Live,
-        windows: AdvanceReservations,
+        advance: AdvanceReservations,
         placements: Placements,
-        job: Job,
+        job: JobAsk,
         shape: Shape,
         pool: int,
         *,
         rebalances: bool = False,
     ) -> None:
         self.live = live
-        self.windows = windows
+        self.advance = advance
         self.placements = placements
         self.machines: Machines = live.machines
         self.shares: Shares = live.shares
@@ -63,7 +66,6 @@ class Search:
         self.need = shape.least[pool]
         self._shape = shape
         self.gang = at_least(shape.gang)
-        self.young_until = 0  # When the first of those who may not be evicted yet may be.
         self.by_machine: Mapping[int, Sequence[Running]] = {}
         amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
@@ -73,12 +75,15 @@ class Search:
         preempts = live.policy.preempts and not rebalances
         lowest = min(live.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
         self.may_preempt = lowest < job.priority
-        self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
-        self._leavers: Sequence[Leavers] = ()
+        self.cost: dict[str, int] = {}  # By job that might be evicted; set once cheap bounds do not exclude that it helps.
+        self._candidates: Sequence[VictimCandidates] = ()
         self._freed: Mapping[int, Amounts] = {}
         self.members: Set[int] | None = None
+        self.is_spared: Callable[[Running], bool] | None = None  # Whether a gang is left out whatever it costs.
+        self.spared: set[str] = set()  # Further jobs that are left out.
         self._keeps_deserved = True
         self._allowed: dict[int, bool] = {}
+        self._chosen: Mapping[str, Running] = {}
         self._roles = [
             (role, ranking)
             for role in self.gang.roles
@@ -90,13 +95,13 @@ class Search:
         """The victims; None where no set of them makes room."""
         if not self.could_do():
             return None
-        gangs = [one for leavers in self._leavers for one in leavers.gangs.values()]
-        costs = {one.job.id: self._cost(one) for one in gangs}
-        # The cheapest first may use up what a queue may be asked for. The largest first asks for it in few pieces; the smallest
-        # first asks for the most, because the last may be more than what is left.
+        gangs = [running for candidates in self._candidates for running in candidates.gangs.values()]
+        costs = {running.job.id: self._cost(running) for running in gangs}
+        # The cheapest first may use up what may be taken from a queue. The largest first takes it in few pieces; the smallest
+        # first takes the most, because the last victim may hold more than what is left.
         found: list[Running] | None = None
         for order in (None, _large_first, _small_first):
-            self.cost = costs if order is None else {one.job.id: order(one) for one in gangs}
+            self.cost = costs if order is None else {running.job.id: order(running) for running in gangs}
             found = self._search()
             if found is not None:
                 break
@@ -117,53 +122,57 @@ class Search:
         return None
 
     def could_do(self) -> bool:
-        """Whether there might be victims enough, by bounds that cost little."""
+        """Whether there might be enough victims, by cheap bounds."""
         return self._gather() and self._could_do()
 
-    # --- Who may leave ------------------------------------------------------------------------------------------------
+    # --- Possible victims ---------------------------------------------------------------------------------------------
 
     def _gather(self) -> bool:
-        """Everybody who might be evicted, by machine; whether there is anybody."""
+        """Gather all gangs that might be evicted, by machine. Returns whether there is any."""
         live, amount = self.live, self._amount
         free = self.machines.free(self.pool)
         short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
         self._short: Sequence[bool] | None = short if any(short) else None
         evictable = live.evictable
-        young = (
-            evictable.next_at(claims=True) if self.may_claim else None,
-            evictable.next_at(claims=False) if self.may_preempt else None,
-        )
-        self.young_until = min((at for at in young if at is not None), default=0)
-        if self.reach < 0:
-            near: Sequence[int] = (self.job.queue,)
-        else:
-            near = live.tree(self.reach) if self.reach else evictable.queues(self.pool)
         found = []
-        for queue in near:
+        for queue in self._near():
             own = queue == self.job.queue
-            leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
-            if leavers.gangs and (live.policy.preempts and not self.rebalances if own else self._may_reclaim(queue)):
-                found.append(leavers)
+            candidates = evictable.candidates(self.pool, queue, self.job.priority if own else None)
+            if candidates.gangs and self._may_ask(queue):
+                found.append(candidates)
         return self._consider(found)
 
-    def _consider(self, leavers: Sequence[Leavers]) -> bool:
-        """Search among these; whether there is anybody."""
-        self._leavers = leavers
-        self._freed, self.by_machine = _together(leavers)
-        return bool(leavers)
+    def _near(self) -> Sequence[int]:
+        """The queues whose work might be evicted."""
+        if self.reach < 0:
+            return (self.job.queue,)
+        return self.live.tree(self.reach) if self.reach else self.live.evictable.queues(self.pool)
 
-    def _cost(self, one: Running) -> int:
-        return one.cost(self.now)
+    def _may_ask(self, queue: int) -> bool:
+        if queue == self.job.queue:
+            return self.live.policy.preempts and not self.rebalances
+        return self._may_reclaim(queue)
+
+    def _consider(self, candidates: Sequence[VictimCandidates]) -> bool:
+        """Search among these gangs. Returns whether there is any."""
+        self._candidates = candidates
+        self._freed, self.by_machine = _together(candidates)
+        return bool(candidates)
+
+    def _cost(self, running: Running) -> int:
+        return running.cost(self.now)
 
     def _may_reclaim(self, queue: int) -> bool:
         if self.rebalances:
             return self.shares.may_rebalance(self.job.queue, queue, self.pool, self._amount)
         return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
 
-    def _may_leave(self, one: Running) -> bool:
-        """Whether by the rules this one may go, after those that were chosen already."""
-        queue = one.job.queue
-        if self.windows and self.windows.keeps(one, self.job):
+    def _may_evict(self, running: Running) -> bool:
+        """Whether the rules allow to evict a gang, after those that were chosen already."""
+        queue = running.job.queue
+        if self.advance and self.advance.keeps(running, self.job):
+            return False
+        if running.job.id in self.spared or (self.is_spared is not None and self.is_spared(running)):
             return False
         if queue == self.job.queue:
             return True
@@ -173,11 +182,11 @@ class Search:
         if not allowed or not self._keeps_deserved:
             return allowed
         if self.rebalances:
-            gives: Amount = dict(one.need).get(self.pool, (0, 0, 0))
+            gives: Amount = dict(running.need).get(self.pool, (0, 0, 0))
             if not self.shares.may_rebalance(self.job.queue, queue, self.pool, self._amount, gives):
                 return False
         above = set(self.shares.path[self.job.queue])
-        for pool, amount in one.need:
+        for pool, amount in running.need:
             if pool != self.pool:
                 continue
             for node in self.shares.path[queue]:
@@ -189,39 +198,58 @@ class Search:
                         return False
         return True
 
+    def old_enough_at(self) -> int:
+        """When enough gangs will have run for their least run time, by the bound of `could_do`: time alone may make room from
+        then on. 0 where it will not, also because there are enough victims and other rules protect them."""
+        later = self.live.evictable.later(self.pool, self.job.queue, self.job.priority)
+        near = {running.job.queue for _, running in later}.intersection(self._near())
+        asked = {queue for queue in near if self._may_ask(queue)}
+        later = [(at, running) for at, running in later if running.job.queue in asked]
+        now = self._candidates
+        first = 0 if now else 1  # Where machines have room and a limit refuses, a gang has to leave all the same.
+
+        def might(many: int) -> bool:
+            self._consider([*now, VictimCandidates(self.pool, (running for _, running in later[:many]))])
+            return self._could_do()
+
+        many = bisect_left(range(len(later) + 1), True, lo=first, key=might) if later else 0
+        self._consider(now)
+        return later[many - 1][0] if 0 < many <= len(later) else 0
+
     def _could_do(self) -> bool:
-        """Whether there might be room once everybody who may leave did: by sums and by machine, a bound that costs little."""
+        """Whether there might be room if all possible victims left: a cheap bound, by sums and by machine."""
         free = self.machines.free(self.pool)
         sums = [free.cpu_millis, free.memory_bytes, free.gpu_millis]
-        for leavers in self._leavers:
-            for at, amount in enumerate(leavers.sums):
+        for candidates in self._candidates:
+            for at, amount in enumerate(candidates.sums):
                 sums[at] += amount
         if any(want > there for want, there in zip(self._amount, sums, strict=True)):
             return False
         if not self._is_counted or not self._roles:
             return True
         role, ranking = self._roles[0]
-        known = self.placements.get(self.pool, self._shape.number)
+        known = self.placements.get(self.pool, self._shape)
         if known is None:
             fitting = self._count(ranking)
             if fitting >= role.minimum:
                 return True
-            answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
+            answer = Unplaced(WaitCode.NO_ROOM, self.pool, role.role, role.minimum, fitting, ranking.tally())
             known = self.placements.remember(self.pool, self._shape, answer)
         return takes_more(self.machines, ranking, role, role.minimum - known.most(self.machines, self.pool), self._freed)
 
-    # --- The cheapest that is enough ----------------------------------------------------------------------------------
+    # --- The cheapest set that is enough ------------------------------------------------------------------------------
 
     def _try(self) -> list[Running] | None:
-        """Evict for a try until the gang fits; all is undone."""
+        """Evict by trial until the gang fits; all is undone."""
         mark = self.machines.mark()
         chosen: dict[str, Running] = {}
+        self._chosen = chosen
         self._allowed.clear()
         try:
             return self._reduce(chosen) if self._grow(chosen) else None
         finally:
-            for one in chosen.values():
-                take_shares(self.shares, one.job.queue, one.need)
+            for victim in chosen.values():
+                take_shares(self.shares, victim.job.queue, victim.need)
             self.machines.rewind(mark)
 
     def _grow(self, chosen: dict[str, Running]) -> bool:
@@ -229,7 +257,7 @@ class Search:
         offered_at: dict[str, int] = {}  # How many were chosen when the offers were listed.
         counts = {role.role: self._count(ranking) for role, ranking in self._roles}
         while True:
-            lacking = next((one for one in self._roles if counts[one[0].role] < one[0].minimum), None)
+            lacking = next((entry for entry in self._roles if counts[entry[0].role] < entry[0].minimum), None)
             if lacking is None:
                 if self._is_enough():
                     return True
@@ -246,14 +274,14 @@ class Search:
             if not self._take_offer(offers[role.role], role, ranking, chosen):
                 if len(chosen) == offered_at[role.role]:
                     return False
-                del offers[role.role]  # Some may leave by now who might not before the others were chosen.
+                del offers[role.role]  # Some gangs may be evicted now that might not before.
                 continue
             counts = {name.role: self._count(each) for name, each in self._roles} if not self._is_counted else counts
             if self._is_counted:
                 counts[role.role] = self._counted
 
     def _bounds(self, role: RoleAsk, ranking: Ranking) -> list[tuple[int, int]]:
-        """By machine the least that one more task there could cost: by GPU alone, and as if victims could be cut."""
+        """A lower bound of the cost of one more task on each machine: by GPUs alone, and as if victims could be divided."""
         heap = []
         want = role.ask.gpu_millis
         for machine, here in self.by_machine.items():
@@ -262,10 +290,10 @@ class Search:
             here_now = self.machines.class_of[machine]
             missing = want * (ranking.copies(here_now) + 1) - here_now.gpu
             rates = []
-            for one in here:
-                gpus = sum(task.ask.gpu_millis for task in one.placed.tasks if task.machine == machine)
+            for running in here:
+                gpus = sum(task.ask.gpu_millis for task in running.placed.tasks if task.machine == machine)
                 if gpus:
-                    rates.append((self.cost[one.job.id] * FINE // max(one.gpu_millis, 1), gpus))
+                    rates.append((self.cost[running.job.id] * FINE // max(running.gpu_millis, 1), gpus))
             bound = 0
             for rate, gpus in sorted(rates):
                 if missing <= 0:
@@ -279,7 +307,7 @@ class Search:
         return heap
 
     def _take_offer(self, heap: list[tuple[int, int]], role: RoleAsk, ranking: Ranking, chosen: dict[str, Running]) -> bool:
-        """Take the cheapest step by which some machine takes one task more; False when none does."""
+        """Take the cheapest step by which a machine takes one task more; False when there is none."""
         while heap:
             _, machine = heapq.heappop(heap)
             step = self._step(machine, role, ranking, chosen)
@@ -292,44 +320,49 @@ class Search:
                 continue
             if self._is_counted:
                 self._counted += gain
-            heapq.heappush(heap, (0, machine))  # It may take one more; what that costs is found out when it comes up.
+            heapq.heappush(heap, (0, machine))  # For one task more; its cost is counted when it comes up.
             return True
         return False
 
     def _step(
         self, machine: int, role: RoleAsk, ranking: Ranking, chosen: dict[str, Running]
     ) -> tuple[int, int, list[Running]] | None:
-        """Evict on one machine, cheapest first, until it takes one task more, and leave in peace who was not needed for it."""
+        """Evict on one machine, cheapest first, until it takes one task more, and keep those victims that were not needed.
+        Returns the price per task gained, how many were gained, and the victims; None where it takes no more."""
         class_of = self.machines.class_of
         before = ranking.copies(class_of[machine])
         victims: list[Running] = []
-        others = 0
+        gained_elsewhere = 0
         gains: dict[str, int] = {}
-        for one in sorted(self.by_machine[machine], key=lambda one: (self.cost[one.job.id], one.key)):
-            if one.job.id in chosen or not self._helps(one, machine, role.ask, before + 1) or not self._may_leave(one):
+        for running in sorted(self.by_machine[machine], key=lambda running: (self.cost[running.job.id], running.key)):
+            if (
+                running.job.id in chosen
+                or not self._helps(running, machine, role.ask, before + 1)
+                or not self._may_evict(running)
+            ):
                 continue
-            gains[one.job.id] = self._evict(one, chosen, ranking, machine)
-            others += gains[one.job.id]
-            victims.append(one)
+            gains[running.job.id] = self._evict(running, chosen, ranking, machine)
+            gained_elsewhere += gains[running.job.id]
+            victims.append(running)
             if ranking.copies(class_of[machine]) > before:
                 break
         else:
             self._keep(victims, chosen)
             return None
-        for one in sorted(victims[:-1], key=lambda one: (-self.cost[one.job.id], one.key)):
-            self._keep([one], chosen)
+        for victim in sorted(victims[:-1], key=lambda victim: (-self.cost[victim.job.id], victim.key)):
+            self._keep([victim], chosen)
             if ranking.copies(class_of[machine]) > before:
-                victims.remove(one)
-                others -= gains[one.job.id]
+                victims.remove(victim)
+                gained_elsewhere -= gains[victim.job.id]
             else:
-                self._evict(one, chosen, ranking, machine)
-        gain = ranking.copies(class_of[machine]) - before + others
+                self._evict(victim, chosen, ranking, machine)
+        gain = ranking.copies(class_of[machine]) - before + gained_elsewhere
         return self._sum(victims) * FINE // gain, gain, victims
 
-    def _helps(self, one: Running, machine: int, ask: TaskAsk, many: int) -> bool:
-        """Whether it holds on this machine what so many tasks lack there."""
+    def _helps(self, running: Running, machine: int, ask: TaskAsk, many: int) -> bool:
+        """Whether a gang holds on a machine what `many` tasks lack there."""
         here = self.machines.class_of[machine]
-        tasks = [task.ask for task in one.placed.tasks if task.machine == machine]
+        tasks = [task.ask for task in running.placed.tasks if task.machine == machine]
         each = ask.gpu_millis
         if each >= WHOLE_MILLIS:
             lacks_gpu = here.whole * WHOLE_MILLIS < each * many
@@ -341,64 +374,67 @@ class Search:
             or (here.memory < ask.memory_bytes * many and any(task.memory_bytes for task in tasks))
         )
 
-    def _evict(self, one: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:
-        """For a try; how many tasks more all other machines take because of it."""
-        class_of, copies, members = self.machines.class_of, ranking.copies, self.members
-        others = {task.machine for task in one.placed.tasks} - {machine}
-        if members is not None:
-            others &= members
-        before = sum(copies(class_of[other]) for other in others if class_of[other].kind.pool == ranking.pool)
-        for task in one.placed.tasks:
-            self.machines.give(task.machine, task.ask, task.devices)
-        give_shares(self.shares, one.job.queue, one.need)
-        chosen[one.job.id] = one
+    def _evict(self, victim: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:
+        """Evict by trial. Returns how many tasks more all other machines take because of it."""
+        at, members = self.machines.at, self.members
+        others = [
+            other
+            for other in {task.machine for task in victim.placed.tasks} - {machine}
+            if at[other].pool == ranking.pool and (members is None or other in members)
+        ]
+        before = ranking.room_on(others)
+        undo(victim.placed, self.machines)
+        give_shares(self.shares, victim.job.queue, victim.need)
+        chosen[victim.job.id] = victim
         self._allowed.clear()
-        return sum(copies(class_of[other]) for other in others if class_of[other].kind.pool == ranking.pool) - before
+        return ranking.room_on(others) - before
 
     def _keep(self, victims: Iterable[Running], chosen: dict[str, Running]) -> None:
-        """Take the try back for these."""
-        for one in victims:
-            for task in one.placed.tasks:
-                self.machines.take(task.machine, task.ask, task.devices)
-            take_shares(self.shares, one.job.queue, one.need)
-            del chosen[one.job.id]
+        """Undo the trial eviction of these gangs."""
+        for victim in victims:
+            redo(victim.placed, self.machines)
+            take_shares(self.shares, victim.job.queue, victim.need)
+            del chosen[victim.job.id]
         self._allowed.clear()
 
     def _evict_any(self, chosen: dict[str, Running]) -> bool:
-        """Where there is room but a limit refuses: whoever is cheapest."""
-        everybody = {one.job.id: one for here in self.by_machine.values() for one in here}
-        for one in sorted(everybody.values(), key=lambda one: (self.cost[one.job.id], one.key)):
-            if one.job.id not in chosen and self._may_leave(one):
-                self._evict(one, chosen, self._roles[0][1], -1)
+        """Evict the cheapest gang, where there is room but a limit refuses. Returns whether there was one."""
+        by_job = {running.job.id: running for here in self.by_machine.values() for running in here}
+        for running in sorted(by_job.values(), key=lambda running: (self.cost[running.job.id], running.key)):
+            if running.job.id not in chosen and self._may_evict(running):
+                self._evict(running, chosen, self._roles[0][1], -1)
                 return True
         return False
 
     def _reduce(self, chosen: dict[str, Running]) -> list[Running]:
-        """Leave in peace, dearest first, whoever is not needed."""
-        for one in sorted(chosen.values(), key=lambda one: (-self.cost[one.job.id], one.key)):
-            self._keep([one], chosen)
+        """Keep victims that are not needed, most expensive first. Returns the others."""
+        for victim in sorted(chosen.values(), key=lambda victim: (-self.cost[victim.job.id], victim.key)):
+            self._keep([victim], chosen)
             if not self._is_enough():
-                self._evict(one, chosen, self._roles[0][1], -1)
-        return sorted(chosen.values(), key=lambda one: one.key)
+                self._evict(victim, chosen, self._roles[0][1], -1)
+        return sorted(chosen.values(), key=lambda victim: victim.key)
 
     # --- Whether it is enough -----------------------------------------------------------------------------------------
 
     def _is_enough(self) -> bool:
-        if any(isinstance(self.shares.room(self.job.queue, pool, amount), Refusal) for pool, amount in self.need):
+        if not self.live.has_room(self.job.queue, self.need):
             return False
-        windows = self.windows
-        if windows and windows.refusal(self.job, self.need, self.now, delay=self.live.policy.grace_seconds) is not None:
+        advance = self.advance
+        if advance and advance.refusal(self.job, self.need, self.now, delay=self._leave_seconds) is not None:
             return False
         return self._fits_but_for_limits()
+
+    @property
+    def _leave_seconds(self) -> int:
+        """How long the chosen victims may take to leave, in seconds."""
+        return max(
+            (grace_of(victim.job, self.live.policy) for victim in self._chosen.values()), default=self.live.policy.grace_seconds
+        )
 
     def _fits_but_for_limits(self) -> bool:
         if self._is_counted:
             return self._count(self._roles[0][1]) >= self._roles[0][0].minimum
-        answer = place(self.gang, self.machines, (self.pool,))
-        if isinstance(answer, Placed):
-            undo(answer, self.machines)
-            return True
-        return False
+        return has_place(self.gang, self.machines, self.pool)
 
     def _count(self, ranking: Ranking) -> int:
         if self.members is None:
@@ -409,38 +445,35 @@ class Search:
         return found
 
     def _domains(self) -> Iterator[Set[int] | None]:
-        """Where all of the gang has to go: the places of the level on which it insists; None for anywhere."""
-        rules = self.machines.rules.get(self.pool)
-        levels = {self.gang.together, *(role.together for role in self.gang.roles)}
-        for depth, level in enumerate(rules.levels if rules is not None else ()):
-            if level in levels and rules is not None:
-                places = topology_of(self.machines, self.pool, rules.levels).places[depth]
-                able = sorted(places, key=lambda one: (-len(one.members), one.name))
-                yield from (one.members for one in able[:DOMAINS_MAX])
-                return
-        yield None
+        """The machines of each domain of the level on which the gang insists; None: all machines."""
+        domains = insisted_domains(self.gang, self.machines, self.pool)
+        if domains is None:
+            yield None
+        else:
+            able = sorted(domains, key=lambda domain: (-len(domain.members), domain.name))
+            yield from (domain.members for domain in able[:DOMAINS_MAX])
 
     def _sum(self, victims: Iterable[Running]) -> int:
-        return sum(self.cost[one.job.id] for one in victims)
+        return sum(self.cost[victim.job.id] for victim in victims)
 
 
-def _large_first(one: Running) -> int:
-    return FINE // max(1, one.gpu_millis)
+def _large_first(running: Running) -> int:
+    return FINE // max(1, running.gpu_millis)
 
 
-def _small_first(one: Running) -> int:
-    return one.gpu_millis
+def _small_first(running: Running) -> int:
+    return running.gpu_millis
 
 
-def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]]]:
-    """What may leave of several queues, by machine: what that frees there and who it is."""
+def _together(found: Sequence[VictimCandidates]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]]]:
+    """Possible victims of several queues, by machine: what they would free there, and the gangs."""
     if len(found) == 1:
         return found[0].freed, found[0].by_machine
     freed: dict[int, Amounts] = {}
     by_machine: dict[int, list[Running]] = {}
-    for leavers in found:
-        for machine, here in leavers.by_machine.items():
+    for candidates in found:
+        for machine, here in candidates.by_machine.items():
             by_machine.setdefault(machine, []).extend(here)
-            more, held = leavers.freed[machine], freed.get(machine, (0, 0, 0))
+            more, held = candidates.freed[machine], freed.get(machine, (0, 0, 0))
             freed[machine] = (held[0] + more[0], held[1] + more[1], held[2] + more[2])
     return freed, by_machine

@@ -1,16 +1,17 @@
-"""Booked starts: when and where the first of those who wait will start, and what others may still do before that.
+"""Reserved starts: when and where the first waiting jobs will start, and what other jobs may still do before that.
 
-The ideal: of each pool the first refused gangs in fair order (`Policy.booked` of them; one is EASY backfill, all is conservative)
-have a start at the earliest moment at which, by the maximum run times of what runs, all of the gang has its place; whoever else
-starts must not delay it. How that is kept without asking about the future at every placement:
+The ideal: of each pool the first refused gangs in fair order (`Policy.backfill_depth` of them; 1 is EASY backfill, all is
+conservative) have a start at the earliest moment at which, by the maximum run times of what runs, all of the gang has its place;
+no other job that starts may delay it. How that is kept without asking about the future at every placement:
 
 - A gang whose maximum run time is not known never ends here. `Policy.overrun_seconds` are added to the others.
-- What a booked gang will need of a machine and what does not become free there in time is *hidden*: held, as if it were
-  taken. So all else sees only room that it may have for ever, and every memory of what does not fit stays true.
-- Who surely ends before a booked start is asked a second time, with what it need not leave alone laid open (`lift`).
+- What a gang with a reserved start will need of a machine and what does not become free there in time is *hidden*: held, as if it
+  were taken. So all else sees only room that it may have for ever, and every memory of what does not fit stays true.
+- A gang that surely ends before a reserved start is asked a second time, with the room that it may use visible (`unhide`).
 - A start is kept until it becomes earlier, or reality breaks it: a machine is lost, a limit lowered, or a gang of its own queue
-  and higher priority, or one that is owed the room, takes it. Then it is told why (`Book.cause`), and booked anew.
-- Limits are looked at on the side: what starts must leave the booked gang its room in them at the moment of its start.
+  and higher priority, or a gang that is owed the room, takes it. Then it is told why (`Reserve.cause`), and reserved anew.
+- Limits are looked at on the side: what starts must leave the gang with a reserved start its room in them at the moment of its
+  start.
 
 `planning.py` walks along the ends of what runs, at most `ENDS_MAX` of them, and asks for a place only where there is one by
 counting.
@@ -18,19 +19,21 @@ counting.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import heappop, heappush
+from heapq import nsmallest
+from itertools import islice
 from typing import NamedTuple
 
 from jobs.scheduling.core.advance import AdvanceReservations
-from jobs.scheduling.core.place.gangs import GangAsk, Placed, at_least
+from jobs.scheduling.core.place.gangs import Placed, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Mark
 from jobs.scheduling.core.place.placing import has_place
 from jobs.scheduling.core.placements import Placements
-from jobs.scheduling.core.planning import Booked, Plan
-from jobs.scheduling.core.state.decisions import Book
+from jobs.scheduling.core.planned_ends import PlannedEnds
+from jobs.scheduling.core.planning import Plan, Reserved
+from jobs.scheduling.core.state.decisions import Reserve
 from jobs.scheduling.core.state.evictable import Amounts
 from jobs.scheduling.core.state.held_room import hold, release
 from jobs.scheduling.core.state.live import Live
@@ -43,210 +46,142 @@ from jobs.scheduling.core.state.reservation import (
     Room,
     covers,
     ends_if_started,
-    fits,
     held_rooms_of,
     order_of,
     reservation_of,
 )
 from jobs.scheduling.core.state.user_caps import least
-from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape, give_shares, held_by, held_together, take_shares
-from tenants.quota.caps import Held
-from tenants.quota.shares import Standing
+from jobs.scheduling.core.state.work import (
+    HeldRoom,
+    JobAsk,
+    Need,
+    Running,
+    Shape,
+    give_shares,
+    held_by,
+    held_together,
+    take_shares,
+)
+from tenants.capacity.quota.caps import Held
+from tenants.capacity.quota.shares import Standing
 
+PART = 128  # How many of the gangs that end before a reserved start are counted as gone at once, until limits have room.
 TRIES_MAX = 4  # Gangs per pass and pool for which a start is looked for, until the next in line may.
 
 
-class Lifted(NamedTuple):
-    """Room that was laid open for a try: by machine, what was hidden there and what is meanwhile."""
+class Unhidden(NamedTuple):
+    """Room that was made visible for a try: by machine, what was hidden there and what is meanwhile."""
 
     mark: Mark
     held_rooms: tuple[tuple[int, tuple[HeldRoom, ...], tuple[HeldRoom, ...]], ...]
 
 
-class BackfillReservations:
-    """All booked starts, and the room that is hidden for them."""
+class BackfillReservations(PlannedEnds):
+    """All reserved starts, and the room that is hidden for them."""
 
-    def __init__(self, live: Live, windows: AdvanceReservations, placements: Placements) -> None:
-        self.live = live
-        self.windows = windows
+    def __init__(self, live: Live, advance: AdvanceReservations, placements: Placements) -> None:
+        super().__init__(live)
+        self.advance = advance
         self.placements = placements
         self.by_job: dict[str, BackfillReservation] = {}
-        self.broken: list[Book] = []  # What is to be told of those that were not kept.
+        self.version = 0  # Grows with every start that is reserved, or is no more.
+        self.broken: list[Reserve] = []  # What is to be told of those that were not kept.
         self._by_machine: dict[int, list[BackfillReservation]] = {}
         self._held_rooms: dict[int, tuple[HeldRoom, ...]] = {}
         self._suspended: frozenset[str] = frozenset()
-        self._open: dict[int, tuple[HeldRoom, ...]] = {}  # By machine laid open for what is being placed, what was hidden there.
+        self._taker: tuple[str, frozenset[str]] = ("", frozenset())  # A job, and whose reserved starts yield to it.
+        self._evicted: frozenset[str] = frozenset()  # Jobs that would be evicted, while that is tried.
+        self._unhidden: dict[int, tuple[HeldRoom, ...]] = {}  # By machine made visible for a placement, what was hidden there.
         self._counts: dict[int, int] = {}
-        self.known_ends = 0
-        self._ends: dict[int, list[tuple[int, str]]] = {}  # By pool, of those whose end is known.
-        self._planned: dict[str, int] = {}  # By job that runs, the end that is planned with.
-        self._unsure: dict[int, int] = {}  # By pool, how many of these run.
-        self._sizes: dict[int, dict[tuple[int, int], int]] = {}  # By pool, of these: GPUs of a task, and tasks.
-        self._overdue: list[tuple[int, str]] = []  # The same of those without a longest time, the first on top.
-        self._on: dict[int, dict[str, Running]] = {}  # By machine, of the same.
-        self._vain: set[tuple[int, int, int, str]] = set()  # What was asked with room laid open, and refused.
+        self._known_refused: set[tuple[int, int, int, str]] = set()  # What was asked with room made visible, and refused.
         self._blocked: dict[tuple[int, int], int] = {}
-        self.look_from: dict[int, int] = {}  # By pool with a vacant place, from when on there may be someone to have it.
-        self._unplannable: set[str] = set()  # Jobs for which no start was found: nothing that ends changes that.
 
     def __bool__(self) -> bool:
         return bool(self.by_job)
 
-    # --- What runs ----------------------------------------------------------------------------------------------------
-
-    def ends_of(self, one: Running) -> Ends:
-        """When a gang that runs holds nothing any more."""
-        if one.claim is not None:
-            return NEVER
-        known = self._planned.get(one.job.id)
-        if known is None or one.job.max_runtime is not None:
-            return ends_if_started(one.job, one.started_at, self.live.policy)
-        return Ends(FOREVER, known)
-
-    def entered(self, one: Running) -> None:
-        ends = ends_if_started(one.job, one.started_at, self.live.policy)
-        if ends.planned == FOREVER or not self.live.policy.backfill_depth:
-            return
-        if len(self._planned) + 1 < len(self.live.running):  # Where not all ends are known, one more may be what a plan lacked.
-            self._unplannable.clear()
-        self.look_from.clear()
-        self._enter(one, ends.planned if ends.sure < FOREVER else self._not_over(one, ends.planned))
-        for task in one.placed.tasks:
-            self._on.setdefault(task.machine, {})[one.job.id] = one
-
-    def _enter(self, one: Running, end: int) -> None:
-        self._planned[one.job.id] = end
-        for pool, _ in one.need:
-            insort(self._ends.setdefault(pool, []), (end, one.job.id))
-            self.known_ends += 1
-            self._unsure[pool] = self._unsure.get(pool, 0) + (one.job.max_runtime is None)
-            sizes = self._sizes.setdefault(pool, {})
-            sizes[_size_of(one)] = sizes.get(_size_of(one), 0) + 1
-        if one.job.max_runtime is None:
-            heappush(self._overdue, (end, one.job.id))
-
-    def _not_over(self, one: Running, end: int) -> int:
-        """An end to come of one that runs longer than was planned: as far ahead again as it has run, as often as it takes."""
-        while end <= self.live.now:
-            end += end - one.started_at
-        return end
-
     def plan_overdue(self) -> None:
         """Ends that were planned and did not come are planned anew."""
-        touched: set[int] = set()
-        while self._overdue and self._overdue[0][0] <= self.live.now:
-            end, name = heappop(self._overdue)
-            one = self.live.running.get(name)
-            if one is not None and self._planned.get(name) == end:
-                self._forget_end(one)
-                self._enter(one, self._not_over(one, end))
-                touched.update(task.machine for task in one.placed.tasks)
+        touched = self._plan_overdue()
         if touched:
+            self.live.changes.free({self.live.machines.at[machine].pool for machine in touched if machine in self._by_machine})
             self.settle(touched, "overrun")
 
-    def left(self, one: Running) -> None:
-        """It holds nothing any more, or others claim what it holds."""
-        self._forget_end(one)
-        for task in one.placed.tasks:
-            self._on.get(task.machine, {}).pop(one.job.id, None)
-
-    def _forget_end(self, one: Running) -> None:
-        end = self._planned.pop(one.job.id, None)
-        for pool, _ in one.need if end is not None else ():
-            ends = self._ends[pool]
-            place_of = bisect_left(ends, (end, one.job.id))
-            assert ends[place_of] == (end, one.job.id)
-            del ends[place_of]
-            self.known_ends -= 1
-            self._unsure[pool] -= one.job.max_runtime is None
-            self._sizes[pool][_size_of(one)] -= 1
-            self.look_from.pop(pool, None)
-
-    def plans_from(self, job: Job) -> int:
-        """From when on a start is looked for: at once where all ends are sure. Else room held for it may be idle for long:
-        so it has to have waited for a while, and never is it looked for where the end of one that runs makes room enough."""
-        if not any(self._unsure.get(pool) for pool in job.pools):
-            return 0
-        if self.is_made_room_for(job.gang, job.pools):
-            return FOREVER
-        return job.submitted_at + self.live.policy.plans_after_seconds
-
-    def is_made_room_for(self, gang: GangAsk, pools: Sequence[int]) -> bool:
-        """Whether ends are not all sure there, and a gang runs with as many tasks, of as many GPUs, or more."""
-        if len(gang.roles) != 1 or gang.together or not any(self._unsure.get(pool) for pool in pools):
-            return False
-        each, tasks = gang.roles[0].ask.gpu_millis, gang.roles[0].minimum
-        sizes = (at for pool in pools for at, many in self._sizes.get(pool, {}).items() if many)
-        return any(gpu >= each and count >= tasks for gpu, count in sizes)
-
-    def may_plan(self, pool: int) -> bool:
-        """Whether anything in the pool has a known end."""
-        return bool(self._ends.get(pool))
-
-    # --- What is booked -----------------------------------------------------------------------------------------------
+    # --- What is reserved -----------------------------------------------------------------------------------------------
 
     def count(self, pool: int) -> int:
         return self._counts.get(pool, 0)
 
     def of(self, pool: int) -> list[BackfillReservation]:
-        return sorted((one for one in self.by_job.values() if one.pool == pool), key=order_of)
+        return sorted((reservation for reservation in self.by_job.values() if reservation.pool == pool), key=order_of)
 
     def due(self, now: int) -> list[BackfillReservation]:
-        return sorted((one for one in self.by_job.values() if one.at <= now), key=order_of)
-
-    def is_any_on(self, machines: Collection[int]) -> bool:
-        return any(machine in self._by_machine for machine in machines)
+        return sorted((reservation for reservation in self.by_job.values() if reservation.at <= now), key=order_of)
 
     @property
     def next_at(self) -> int | None:
-        return min((one.at for one in self.by_job.values()), default=None)
+        """When the first of them comes, is asked whether it could be earlier, or may be given where a place is vacant."""
+        policy = self.live.policy
+        moments = [reservation.planned_at + policy.replan_seconds for reservation in self.first() if reservation.may_be_earlier]
+        moments += [at for pool, at in self.look_from.items() if self.live.now < at < FOREVER and self.is_vacant(pool)]
+        return min((*moments, *(reservation.at for reservation in self.by_job.values())), default=None)
 
-    def add(self, one: BackfillReservation) -> None:
-        self.by_job[one.job.id] = one
-        self._counts[one.pool] = self._counts.get(one.pool, 0) + 1
-        if self.windows:
-            self.windows.reserved(one)
-        for machine in one.needs:
-            insort(self._by_machine.setdefault(machine, []), one, key=order_of)
-        self.settle(one.needs)
+    def is_vacant(self, pool: int) -> bool:
+        """Whether a start more could be reserved in a pool."""
+        return self.may_plan(pool) and self.count(pool) < self.live.policy.backfill_depth
+
+    def first(self) -> list[BackfillReservation]:
+        """The first to come: those that are asked whether they could be earlier."""
+        return nsmallest(TRIES_MAX, self.by_job.values(), key=order_of)
+
+    def add(self, reservation: BackfillReservation) -> None:
+        self.by_job[reservation.job.id] = reservation
+        self.version += 1
+        self._counts[reservation.pool] = self._counts.get(reservation.pool, 0) + 1
+        if self.advance:
+            self.advance.reserved(reservation)
+        for machine in reservation.needs:
+            insort(self._by_machine.setdefault(machine, []), reservation, key=order_of)
+        self.settle(reservation.needs)
 
     @contextmanager
-    def coming(self, job_id: str) -> Iterator[None]:
-        """A start that may be booked comes; what was kept for it is there again once it is done."""
-        one = self._remove(job_id)
+    def starting(self, job_id: str) -> Iterator[None]:
+        """A start that may be reserved comes; what was kept for it is there again once it is done."""
+        reservation = self._remove(job_id)
         yield
-        if one is not None:
-            self.settle(one.needs)
+        if reservation is not None:
+            self.settle(reservation.needs)
 
     def drop(self, job_id: str, cause: str = "") -> None:
-        """A start is booked no more, with a cause to tell where there is one."""
-        one = self._remove(job_id)
-        if one is None:
+        """A start is reserved no more, with a cause to report where it is not empty."""
+        reservation = self._remove(job_id)
+        if reservation is None:
             return
         if cause:
-            self.broken.append(Book(job_id, 0, (), cause))
-        self.settle(one.needs)
+            taker, yielding = self._taker
+            self.broken.append(Reserve(job_id, 0, (), cause, by=taker if cause == "yielded" and job_id in yielding else ""))
+        self.settle(reservation.needs, cause or "yielded")
 
     def _remove(self, job_id: str) -> BackfillReservation | None:
-        one = self.by_job.pop(job_id, None)
-        if one is None:
+        reservation = self.by_job.pop(job_id, None)
+        if reservation is None:
             return None
         self.forget_unplannable()
-        self._counts[one.pool] -= 1
-        for machine in one.needs:
-            left = [other for other in self._by_machine[machine] if other is not one]
+        self.version += 1
+        self._counts[reservation.pool] -= 1
+        for machine in reservation.needs:
+            left = [other for other in self._by_machine[machine] if other is not reservation]
             if left:
                 self._by_machine[machine] = left
             else:
                 del self._by_machine[machine]
-        if self.windows:
-            self.windows.left(job_id, [pool for pool, _ in one.need])
+        if self.advance:
+            self.advance.left(job_id, [pool for pool, _ in reservation.need])
         # Its room in limits is others' now, and in caps on users, which hold in all pools.
-        self.live.changes.mark(self.live.machines.pools if self.live.holdings else (pool for pool, _ in one.need))
-        return one
+        self.live.changes.free(self.live.machines.pools if self.live.holdings else (pool for pool, _ in reservation.need))
+        return reservation
 
     def restore(self, kept: KeptReservation) -> None:
-        """Book a start again that was booked before."""
+        """Reserve a start again that was reserved before."""
         job = self.live.ordering.job(kept.id)
         if job is None or kept.pool not in job.pools or not self.live.policy.backfill_depth:
             return
@@ -257,17 +192,24 @@ class BackfillReservations:
         if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
             return  # It asks for something else by now.
         ends = ends_if_started(job, kept.at, self.live.policy)
-        one = reservation_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
-        one.planned_at, one.may_be_earlier = kept.planned_at, kept.may_be_earlier
-        self.add(one)
+        reservation = reservation_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
+        reservation.planned_at, reservation.may_be_earlier = kept.planned_at, kept.may_be_earlier
+        self.add(reservation)
 
     def kept(self) -> tuple[KeptReservation, ...]:
         """All of them, as values."""
         return tuple(
             KeptReservation(
-                one.job.id, one.pool, one.at, one.tasks, one.standing, one.is_sure, one.planned_at, one.may_be_earlier
+                reservation.job.id,
+                reservation.pool,
+                reservation.at,
+                reservation.tasks,
+                reservation.standing,
+                reservation.is_sure,
+                reservation.planned_at,
+                reservation.may_be_earlier,
             )
-            for one in sorted(self.by_job.values(), key=order_of)
+            for reservation in sorted(self.by_job.values(), key=order_of)
         )
 
     # --- What is hidden -----------------------------------------------------------------------------------------------
@@ -281,38 +223,39 @@ class BackfillReservations:
                 continue
             before = self._held_rooms.pop(machine, ())
             release(self.live.machines, before)
-            before = self._open.pop(machine, before)
+            before = self._unhidden.pop(machine, before)
             after = self._hidden(machine, NEVER, "")
-            lost += [one for one in self._by_machine.get(machine, ()) if not self._is_kept(one, machine)]
+            lost += [reservation for reservation in self._by_machine.get(machine, ()) if not self._is_kept(reservation, machine)]
             hold(self.live.machines, after)
             if after:
                 self._held_rooms[machine] = after
             if before != after:
-                self._vain.clear()
+                self._known_refused.clear()
                 self._blocked.clear()
                 if not covers(after, before):
                     grown.add(machine)
         if grown:
             pools = self.placements.room_grew(grown)
             if not self._suspended:
-                self.live.changes.mark(pools)
-        for one in sorted(lost, key=order_of):
-            if one.job.id not in self._suspended:
-                self.drop(one.job.id, cause)
+                self.live.changes.free(pools)
+        lost = [reservation for reservation in lost if reservation.job.id not in self._suspended]
+        if lost:  # Where several had counted with one another, those are kept that have their room without the weakest.
+            self.drop(max(lost, key=self._weakness).job.id, cause)
+            self.settle({machine for reservation in lost for machine in reservation.needs}, cause)
 
     def hidden_on(self, pool: int) -> dict[int, Amounts]:
-        """By machine of a pool what is hidden there: free for who may take it from those for whom it is."""
-        at, found = self.live.machines.at, {}
+        """By machine of a pool what is hidden there: free for jobs that may take it from those for which it is hidden."""
+        at, hidden = self.live.machines.at, {}
         for machine, held in self._held_rooms.items():
             if at[machine].pool == pool:
-                found[machine] = (
+                hidden[machine] = (
                     sum(held.cpu_millis for held in held),
                     sum(held.memory_bytes for held in held),
                     sum(held.gpu_millis for held in held),
                 )
-        return found
+        return hidden
 
-    def opened_class(self, machine: int) -> MachineClass:
+    def unhidden_class(self, machine: int) -> MachineClass:
         """What a machine would be like if nothing were hidden on it."""
         here, devices = self.live.machines.class_of[machine], list(self.live.machines.devices[machine])
         cpu, memory = here.cpu, here.memory
@@ -323,95 +266,124 @@ class BackfillReservations:
         return MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
 
     def freed(self, machines: Collection[int], need: Need) -> None:
-        """Nobody holds any more what was held on these machines, and of these pools: starts that are booked may come earlier."""
+        """What was held on these machines, and of these pools, is free: reserved starts may come earlier."""
         pools = [pool for pool, _ in need]
         self.live.changes.note(machines)
-        self.live.changes.mark(pools)
-        self.opened()
-        for one in self.by_job.values():
-            one.may_be_earlier = one.may_be_earlier or one.pool in pools
+        self.live.changes.free(pools)
+        self.forget_refused()
+        for reservation in self.by_job.values():
+            reservation.may_be_earlier = reservation.may_be_earlier or reservation.pool in pools
 
-    def counts_on(self, one: Running, but: Job) -> bool:
-        """Whether another's booked start counts on the end of a gang, or on where it stands."""
-        if any(other.is_sure and other.job.id != but.id for other in self.by_job.values()) and one.job.max_runtime is not None:
+    def counts_on(self, running: Running, but: JobAsk) -> bool:
+        """Whether another's reserved start counts on the end of a gang, or on where it stands."""
+        if (
+            any(other.is_sure and other.job.id != but.id for other in self.by_job.values())
+            and running.job.max_runtime is not None
+        ):
             return True
-        here = {task.machine for task in one.placed.tasks}
+        here = {task.machine for task in running.placed.tasks}
         return any(other.job.id != but.id for machine in here for other in self._by_machine.get(machine, ()))
 
-    def suspend(self, names: Collection[str]) -> None:
-        """Hide nothing for these until `resume`: somebody may take it from them."""
+    def counts_on_end(self, running: Running, but: Collection[str]) -> bool:
+        """Whether a reserved start needs the room that a gang leaves before it, on one of the machines of both."""
+        ends = self.ends_of(running)
+        return any(
+            ends.until(other) <= other.at and other.job.id not in but
+            for machine in {task.machine for task in running.placed.tasks}
+            for other in self._by_machine.get(machine, ())
+        )
+
+    def suspend(self, names: Collection[str], taker: str = "", yielding: Collection[str] = ()) -> None:
+        """Hide nothing for these until `resume`: the taker may have it. `yielding`: those that it may end besides."""
         self._suspended = frozenset(names)
+        self._taker = (taker, self._suspended.union(yielding))
         self.settle({machine for name in names if name in self.by_job for machine in self.by_job[name].needs})
 
-    def resume(self) -> None:
+    def resume(self, *, taken: bool = False) -> None:
+        """Hide it again; `taken`: something started there, so limits are looked at, too."""
         names, self._suspended = self._suspended, frozenset()
         self.settle({machine for name in names if name in self.by_job for machine in self.by_job[name].needs})
+        if taken:
+            self.recheck_limits("yielded")
+        self._taker = ("", frozenset())
 
-    def weaker(self, job: Job, pool: int, standing: Standing | None) -> list[str]:
-        """Whose booked starts a gang may take, because it could evict them if they ran already."""
+    def _weakness(self, reservation: BackfillReservation) -> tuple[bool, int, str]:
+        """The order in which starts are dropped, the greatest first: those that yield to a taker, then the latest."""
+        return (reservation.job.id in self._taker[1], *order_of(reservation))
+
+    def below(self, job: JobAsk) -> list[str]:
+        """The reserved starts of all but the higher priorities of a job's own queue."""
+        return [
+            name
+            for name, reservation in self.by_job.items()
+            if reservation.job.queue != job.queue or reservation.job.priority <= job.priority
+        ]
+
+    def weaker(self, job: JobAsk, pool: int, standing: Standing | None) -> list[str]:
+        """The jobs whose reserved starts a gang may take, because it could evict them if they ran already."""
         policy = self.live.policy
-        is_owner = bool(self.windows) and self.windows.is_owner(job, pool)
+        is_owner = bool(self.advance) and self.advance.is_owner(job, pool)
         is_owed = policy.reclaims and standing in (Standing.GUARANTEED, Standing.DESERVED)
-        found = []
-        for one in self.of(pool):
-            if one.job.queue == job.queue:
-                yields = policy.preempts and job.priority > one.job.priority
+        jobs = []
+        for reservation in self.of(pool):
+            if reservation.job.queue == job.queue:
+                yields = policy.preempts and job.priority > reservation.job.priority
             else:
-                yields = is_owed and one.standing is Standing.BORROWED
-            if (yields or (is_owner and not self.windows.is_owner(one.job, pool))) and one.job.id != job.id:
-                found.append(one.job.id)
-        return found
+                yields = is_owed and reservation.standing is Standing.BORROWED
+            if (yields or (is_owner and not self.advance.is_owner(reservation.job, pool))) and reservation.job.id != job.id:
+                jobs.append(reservation.job.id)
+        return jobs
 
-    def lift(self, job: Job, pool: int) -> Lifted | None:
-        """Lay open what a gang that starts now need not leave alone; None where that is nothing."""
+    def unhide(self, job: JobAsk, pool: int) -> Unhidden | None:
+        """Make visible what a gang that starts now need not leave alone; None where that is nothing."""
         ends = ends_if_started(job, self.live.now, self.live.policy)
         machines = self.live.machines
-        found = []
+        changes = []
         for machine, before in self._held_rooms.items():
             if machines.at[machine].pool == pool:
                 after = self._hidden_under(machine, before, ends, job.id)
                 if after != before:
-                    found.append((machine, before, after))
-        if not found:
+                    changes.append((machine, before, after))
+        if not changes:
             return None
         mark = machines.mark()
-        for _, before, after in sorted(found):
+        for _, before, after in sorted(changes):
             release(machines, before)
             hold(machines, after)
-        return Lifted(mark, tuple(found))
+        return Unhidden(mark, tuple(changes))
 
-    def let_fall(self, lifted: Lifted, *, stands: bool) -> None:
+    def hide_again(self, unhidden: Unhidden, *, stands: bool) -> None:
         """Hide it again; `stands`: what was placed meanwhile stays."""
         machines = self.live.machines
         if not stands:
-            machines.rewind(lifted.mark)
+            machines.rewind(unhidden.mark)
             return
-        machines.settle(lifted.mark)
-        for machine, before, after in lifted.held_rooms:
+        machines.settle(unhidden.mark)
+        for machine, before, after in unhidden.held_rooms:
             self._held_rooms[machine] = after
-            self._open.setdefault(machine, before)
+            self._unhidden.setdefault(machine, before)
 
     def settle_with(self, machines: Iterable[int]) -> None:
-        """The same as `settle`, with all machines that were laid open for what has just been placed."""
-        self.settle({*self._open, *machines})
+        """The same as `settle`, with all machines that were made visible for what has just been placed."""
+        self.settle({*self._unhidden, *machines})
 
-    def is_vain(self, job: Job, shape: Shape, pool: int) -> bool:
-        return self._vain_key(job, shape, pool) in self._vain
+    def is_known_refused(self, job: JobAsk, shape: Shape, pool: int) -> bool:
+        return self._refusal_key(job, shape, pool) in self._known_refused
 
-    def was_vain(self, job: Job, shape: Shape, pool: int) -> None:
-        self._vain.add(self._vain_key(job, shape, pool))
+    def remember_refused(self, job: JobAsk, shape: Shape, pool: int) -> None:
+        self._known_refused.add(self._refusal_key(job, shape, pool))
 
-    def opened(self) -> None:
-        """Something became free, so what was asked in vain may be asked again."""
-        self._vain.clear()
+    def forget_refused(self) -> None:
+        """Something became free, so what was refused with room made visible may be asked again."""
+        self._known_refused.clear()
         self._blocked.clear()
 
     def blocked_until(self, shape: Shape, pool: int) -> int:
-        """The first booked start without which, and those after it, a gang would have its place now; 0: that is not why."""
-        known = self._blocked.get((shape.number, pool))
-        if known is None:
-            known = self._blocked[shape.number, pool] = self._find_blocked(shape, pool)
-        return known
+        """The first reserved start without which, and those after it, a gang would have its place now; 0: that is not why."""
+        until = self._blocked.get((shape.number, pool))
+        if until is None:
+            until = self._blocked[shape.number, pool] = self._find_blocked(shape, pool)
+        return until
 
     def _find_blocked(self, shape: Shape, pool: int) -> int:
         machines = self.live.machines
@@ -425,25 +397,27 @@ class BackfillReservations:
             release(machines, held_rooms)
         would_fit = has_place(at_least(shape.gang), machines, pool)
         machines.rewind(mark)
-        return min((one.at for one in self.of(pool)), default=0) if would_fit else 0
+        return min((reservation.at for reservation in self.of(pool)), default=0) if would_fit else 0
 
-    def _vain_key(self, job: Job, shape: Shape, pool: int) -> tuple[int, int, int, str]:
+    def _refusal_key(self, job: JobAsk, shape: Shape, pool: int) -> tuple[int, int, int, str]:
         ends = ends_if_started(job, self.live.now, self.live.policy)
-        later = sum(one.at >= ends.until(one) for one in self.by_job.values())
+        later = sum(reservation.at >= ends.until(reservation) for reservation in self.by_job.values())
         return (shape.number, pool, later, job.id if job.id in self.by_job else "")
 
     def _hidden(self, machine: int, ends: Ends, but: str) -> tuple[HeldRoom, ...]:
         """What must be left alone by a gang that would hold a machine until then; nothing is hidden on it now.
 
-        At each booked start before that: what all need that hold the machine then, without what becomes free by then.
+        At each reserved start before that: what all need that hold the machine then, without what becomes free by then.
         """
         reservations = [
-            one for one in self._by_machine.get(machine, ()) if one.job.id != but and one.job.id not in self._suspended
+            reservation
+            for reservation in self._by_machine.get(machine, ())
+            if reservation.job.id != but and reservation.job.id not in self._suspended
         ]
         most = Room(0, 0, {})
-        for one in reservations:
-            if one.at < ends.until(one):
-                short = self._short(machine, one, reservations)
+        for reservation in reservations:
+            if reservation.at < ends.until(reservation):
+                short = self._short(machine, reservation, reservations)
                 most.cpu, most.memory = max(most.cpu, short.cpu), max(most.memory, short.memory)
                 for device, millis in short.devices.items():
                     most.devices[device] = max(most.devices.get(device, 0), millis)
@@ -453,26 +427,29 @@ class BackfillReservations:
 
     def _hidden_under(self, machine: int, before: Sequence[HeldRoom], ends: Ends, but: str) -> tuple[HeldRoom, ...]:
         """The same while something is hidden; that is left as it is."""
-        if all(one.at < ends.until(one) and one.job.id != but for one in self._by_machine.get(machine, ())):
+        if all(
+            reservation.at < ends.until(reservation) and reservation.job.id != but
+            for reservation in self._by_machine.get(machine, ())
+        ):
             return tuple(before)
         mark = self.live.machines.mark()
         release(self.live.machines, before)
-        found = self._hidden(machine, ends, but)
+        hidden = self._hidden(machine, ends, but)
         self.live.machines.rewind(mark)
-        return found
+        return hidden
 
-    def _short(self, machine: int, one: BackfillReservation, reservations: Sequence[BackfillReservation]) -> Room:
-        """What is needed of a machine at a booked start beyond what becomes free there by then. A start that is sure counts on no
-        other that is not: that one begins only where there is room beside it."""
+    def _short(self, machine: int, reservation: BackfillReservation, reservations: Sequence[BackfillReservation]) -> Room:
+        """What is needed of a machine at a reserved start beyond what becomes free there by then. A start that is sure counts on
+        no other that is not: the other begins only where there is room beside it."""
         short = Room(0, 0, {})
         for other in reservations:
-            if other.at <= one.at < other.ends.until(one) and (other.is_sure or not one.is_sure):
+            if other.at <= reservation.at < other.ends.until(reservation) and (other.is_sure or not reservation.is_sure):
                 need = other.needs[machine]
                 short.cpu, short.memory = short.cpu + need.cpu, short.memory + need.memory
                 for device, millis in need.devices.items():
                     short.devices[device] = short.devices.get(device, 0) + millis
         for running in self._on.get(machine, {}).values():
-            if self.ends_of(running).until(one) <= one.at:
+            if self.ends_of(running).until(reservation) <= reservation.at:
                 for task in running.placed.tasks:
                     if task.machine == machine:
                         short.cpu, short.memory = short.cpu - task.ask.cpu_millis, short.memory - task.ask.memory_bytes
@@ -481,13 +458,13 @@ class BackfillReservations:
                                 short.devices[device] -= min(task.ask.gpu_millis, WHOLE_MILLIS)
         return short
 
-    def _is_kept(self, one: BackfillReservation, machine: int) -> bool:
-        """Whether a machine, with nothing hidden on it, has what a booked start needs there by then."""
+    def _is_kept(self, reservation: BackfillReservation, machine: int) -> bool:
+        """Whether a machine, with nothing hidden on it, has what a reserved start needs there by then."""
         machines = self.live.machines
         if machines.at[machine].blocked:
             return False
         reservations = [other for other in self._by_machine[machine] if other.job.id not in self._suspended]
-        short = self._short(machine, one, reservations)
+        short = self._short(machine, reservation, reservations)
         here, devices = machines.class_of[machine], machines.devices[machine]
         if short.cpu > here.cpu or short.memory > here.memory:
             return False
@@ -495,106 +472,98 @@ class BackfillReservations:
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 
-    def denies(self, job: Job, need: Need, tasks: int, but: Collection[str] = ()) -> BackfillReservation | None:
-        """The booked start whose room in limits a gang would take that starts now; None when it delays nobody."""
+    def denies(
+        self, job: JobAsk, need: Need, tasks: int, but: Collection[str] = (), *, ends: Ends | None = None
+    ) -> BackfillReservation | None:
+        """The reserved start whose room in limits a gang would take that starts now; None when it delays none."""
         holdings, shares = self.live.holdings, self.live.shares
-        ends = ends_if_started(job, self.live.now, self.live.policy)
+        ends = ends or ends_if_started(job, self.live.now, self.live.policy)
         pools = {pool for pool, _ in need}
-        for one in sorted(self.by_job.values(), key=order_of):
-            if one.job.id == job.id or one.job.id in but or ends.until(one) <= one.at:
+        for reservation in sorted(self.by_job.values(), key=order_of):
+            if reservation.job.id == job.id or reservation.job.id in but or ends.until(reservation) <= reservation.at:
                 continue
             if holdings:
                 ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
-                if holdings.is_delayed(one.job, least(one.shape.gang), job, ask):
-                    return one
-            common = [pool for pool, _ in one.need if pool in pools and shares.may_bind(job.queue, one.job.queue, pool)]
+                if holdings.is_delayed(reservation.job, least(reservation.shape.gang), job, ask):
+                    return reservation
+            common = [
+                pool for pool, _ in reservation.need if pool in pools and shares.may_bind(job.queue, reservation.job.queue, pool)
+            ]
             if not common:
                 continue
             take_shares(shares, job.queue, need)
-            leaves_room = self._has_limits(one)
+            leaves_room = self._has_limits(reservation)
             give_shares(shares, job.queue, need)
             if not leaves_room:
-                return one
+                return reservation
         return None
 
+    def denies_evicting(
+        self, job: JobAsk, need: Need, tasks: int, victims: Sequence[Running], but: Collection[str]
+    ) -> BackfillReservation | None:
+        """The reserved start whose room in limits a gang would take that claims that of these; None when it delays none. When a
+        claim ends is not known before it starts."""
+        shares, self._evicted = self.live.shares, frozenset(victim.job.id for victim in victims)
+        for victim in victims:
+            give_shares(shares, victim.job.queue, victim.need)
+        denied = self.denies(job, need, tasks, but, ends=NEVER)
+        for victim in victims:
+            take_shares(shares, victim.job.queue, victim.need)
+        self._evicted = frozenset()
+        return denied
+
+    def freed_for(self, reservation: BackfillReservation) -> set[str]:
+        """The jobs on whose ends a reserved start counts for its limits."""
+        return {running.job.id for running in self._freed_by(reservation)}
+
     def recheck_limits(self, cause: str = "limits") -> None:
-        """After limits changed, or what is held by a right: what they do not allow any more is not booked."""
-        for one in sorted(self.by_job.values(), key=order_of):
-            if not self._has_limits(one):
-                self.drop(one.job.id, cause)
+        """After limits changed, or what is held by a right: what they do not allow any more is not reserved."""
+        for reservation in sorted(self.by_job.values(), key=self._weakness, reverse=True):
+            if not self._has_limits(reservation):
+                self.drop(reservation.job.id, cause)
 
-    def recheck_windows(self) -> None:
-        """After tenants booked something else for a time: what would be in the way is not booked any more."""
-        for one in sorted(self.by_job.values(), key=order_of):
-            if not self.windows.may_promise(one.job, one.need, one.at):
-                self.drop(one.job.id, "limits")
+    def recheck_bookings(self) -> None:
+        """After tenants booked something else for a time: what would be in the way is not reserved any more."""
+        for reservation in sorted(self.by_job.values(), key=order_of):
+            if not self.advance.may_reserve(reservation.job, reservation.need, reservation.at):
+                self.drop(reservation.job.id, "limits")
 
-    def _has_limits(self, one: BackfillReservation) -> bool:
-        """Whether limits will have room for a booked start, with all others that are booked and hold something then."""
+    def _has_limits(self, reservation: BackfillReservation) -> bool:
+        """Whether limits will have room for a reserved start, with all others that are reserved and hold something then."""
         shares = self.live.shares
+        ended = (running for running in self._freed_by(reservation) if running.job.id not in self._evicted)
         others = [
             other
             for other in self.by_job.values()
-            if other is not one and other.at <= one.at < other.ends.until(one) and (other.is_sure or not one.is_sure)
+            if other is not reservation
+            and other.at <= reservation.at < other.ends.until(reservation)
+            and (other.is_sure or not reservation.is_sure)
         ]
         for other in others:
             take_shares(shares, other.job.queue, other.need)
-        has_room = fits(shares, one)
-        if not has_room:
-            freed = held_together(self._freed_by(one))
-            for queue, need in freed:
+        has_room = self.live.has_room(reservation.job.queue, reservation.need)
+        freed: list[tuple[int, Need]] = []
+        while not has_room and (part := held_together(islice(ended, PART))):  # What is freed never makes a limit refuse.
+            for queue, need in part:
                 give_shares(shares, queue, need)
-            has_room = fits(shares, one)
-            for queue, need in freed:
-                take_shares(shares, queue, need)
+            freed += part
+            has_room = self.live.has_room(reservation.job.queue, reservation.need)
+        for queue, need in freed:
+            take_shares(shares, queue, need)
         for other in others:
             give_shares(shares, other.job.queue, other.need)
         return has_room
 
-    def _freed_by(self, one: BackfillReservation) -> list[Running]:
-        """Those that end before a booked start, as far as it counts on them."""
-        names = {name for pool, _ in one.need for end, name in self._ends.get(pool, ()) if end <= one.at}
-        found = (self.live.running[name] for name in sorted(names))
-        return [running for running in found if not one.is_sure or running.job.max_runtime is not None]
-
     # --- Planning -----------------------------------------------------------------------------------------------------
 
-    def is_plannable(self, job: Job) -> bool:
-        """Whether a start may be found for a job: not where none was, since machines and limits are as they are."""
-        return job.id not in self._unplannable
-
-    def unplannable(self) -> tuple[str, ...]:
-        """The waiting jobs for which no start was found."""
-        return tuple(sorted(name for name in self._unplannable if name in self.live.ordering))
-
-    def restore_unplannable(self, job_ids: Iterable[str]) -> None:
-        self._unplannable = set(job_ids)
-
-    def comes(self, job: Job) -> None:
-        """A job waits from now on, or is another than it was: there may be a start for it."""
-        self._unplannable.discard(job.id)
-        for pool in job.pools:
-            if pool in self.look_from:
-                self.look_from[pool] = min(self.look_from[pool], self.plans_from(job))
-
-    def forget_unplannable(self) -> None:
-        """Machines or limits are others: what had no start may have one."""
-        self.look_from.clear()
-        self._unplannable.clear()
-
-    def plan(self, job: Job, shape: Shape) -> BackfillReservation | None:
-        """The earliest start that can be promised to a gang that waits, in whichever of its pools it comes first."""
+    def plan(self, job: JobAsk, shape: Shape, before: int = FOREVER) -> BackfillReservation | None:
+        """The earliest start before a moment that can be reserved for a gang, in whichever of its pools it comes first."""
         best: BackfillReservation | None = None
-        booked = Booked(self.by_job.values(), self._held_rooms.values(), self._ends)
+        reserved = Reserved(self.by_job.values(), self._held_rooms.values(), self._ends)
         for pool in shape.pools:
             if self.may_plan(pool):
-                found = Plan(self.live, self.windows, booked, job, shape, pool).run(before=FOREVER if best is None else best.at)
-                best = found or best
-        if best is None:
+                reservation = Plan(self.live, self.advance, reserved, job, shape, pool).run(before if best is None else best.at)
+                best = reservation or best
+        if best is None and before == FOREVER:
             self._unplannable.add(job.id)
         return best
-
-
-def _size_of(one: Running) -> tuple[int, int]:
-    """The GPUs of the smallest task of a gang, and how many tasks it has."""
-    return min((task.ask.gpu_millis for task in one.placed.tasks), default=0), len(one.placed.tasks)

@@ -1,9 +1,9 @@
-"""The room that is kept for gangs that go on elsewhere so that another may start (`migrate.py`).
+"""Seats: room that is kept for gangs that go on elsewhere so that another gang may start (`migrate.py`).
 
-It is a `Seat`: held, with its share of the limits, from the decision until the gang waits again, when it starts there at once. A
-seat may overlap what others of the same migration still hold, so nobody sits down before the gang that claims has started, when
-all who had to go are gone. A gang that does not come back within `RETURN_SECONDS` - it ended by itself, or was stopped - loses
-the seat; one that comes back and may not start (held, or a budget is spent) waits like all others.
+A `Seat` is held, with its share of the limits, from the decision until the gang waits again, when it starts there at once. A seat
+may overlap room that other gangs of the same migration still hold, so no gang takes its seat before the claimant has started,
+when all victims are gone. A gang that does not come back within `RETURN_SECONDS` - it ended by itself, or was stopped - loses the
+seat; a gang that comes back and may not start (held, or a budget is spent) waits like all others.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jobs.scheduling.core.defragment import Movable
+from jobs.scheduling.core.defragment import Migratable
 from jobs.scheduling.core.place.gangs import Placed
-from jobs.scheduling.core.place.placing import place
+from jobs.scheduling.core.place.placing import place, redo, undo
 from jobs.scheduling.core.reservations import BackfillReservations
-from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.core.state.live import Live
-from jobs.scheduling.core.state.work import ClaimedSeat, Job, Running, Seat, give_shares, take_shares
-from tenants.quota.shares import Shares, Standing
+from jobs.scheduling.core.state.work import ClaimedSeat, JobAsk, Running, Seat, give_shares, take_shares
+from kernel.wait_codes import WaitCode
+from tenants.capacity.quota.shares import Shares, Standing
 
 RETURN_SECONDS = 60  # An attempt that ended is put back into its queue by the same transaction; a sweep finds it within this.
 
@@ -34,69 +35,68 @@ class Seats:
     def __bool__(self) -> bool:
         return bool(self.by_job)
 
-    def keep(self, claimant: str, moved: Iterable[Running]) -> list[Seat]:
-        """Place these, whose room was given back and whose shares were not, and keep that for them; who has no place any more
+    def keep(self, claimant: str, migrated: Iterable[Running]) -> list[Seat]:
+        """Place gangs whose room was given back and whose shares were not, and keep the places for them. A gang without a place
         is evicted like any other."""
         live, kept = self.live, []
-        for one in sorted(moved, key=_order_of):
-            placed = place(movable_of(one, 0).as_it_is, live.machines, (one.placed.pool,))
+        for running in sorted(migrated, key=_order_of):
+            placed = place(migratable_of(running, 0).as_it_is, live.machines, (running.placed.pool,))
             if isinstance(placed, Placed):
-                seat = self.by_job[one.job.id] = Seat(one.job, placed, one.need, claimant)
+                seat = self.by_job[running.job.id] = Seat(running.job, placed, running.need, claimant)
                 kept.append(seat)
             else:
-                give_shares(live.shares, one.job.queue, one.need)
+                give_shares(live.shares, running.job.queue, running.need)
         return kept
 
-    def moving_for(self, claimant: str) -> int:
-        """How many move so that this one can start."""
+    def migrating_for(self, claimant: str) -> int:
+        """How many gangs migrate for a claimant."""
         return sum(seat.claimant == claimant for seat in self.by_job.values())
 
-    def gone(self, one: Running, now: int) -> None:
-        """One that moves has ended; its user holds what is kept for it."""
-        seat = self.by_job.get(one.job.id)
+    def gone(self, running: Running, now: int) -> None:
+        """A migrating gang has ended; from now on its seat counts for its user."""
+        seat = self.by_job.get(running.job.id)
         if seat is not None:
-            self.by_job[one.job.id] = replace(seat, until=now + RETURN_SECONDS)
+            self.by_job[running.job.id] = replace(seat, until=now + RETURN_SECONDS)
             self.live.holdings.take(self._sitting(seat))
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: JobAsk) -> None:
         """A job waits from now on: for its seat where one is kept, else with all others."""
         if self.live.waiting.withdraw(job.id):
             self.reservations.look_from.clear()
         self.reservations.comes(job)
-        moving = self.back(job) if self.by_job else None
-        if moving is None:
+        migrating = self.back(job) if self.by_job else None
+        if migrating is None:
             self.live.waiting.submit(job, self.live.now)
         else:
-            self.live.waiting.set_aside(job, moving)
+            self.live.waiting.set_aside(job, migrating)
 
-    def back(self, job: Job) -> Reason | None:
-        """Why a job that moved waits, for a moment, until it may sit down; None where nothing is kept for it."""
+    def back(self, job: JobAsk) -> WaitReason | None:
+        """Why a job that migrated waits, for a moment, until it may take its seat; None where it has none."""
         seat = self.by_job.get(job.id)
         if seat is None or not seat.until:
             return None
         is_same = job.gang == seat.job.gang and job.queue == seat.job.queue and seat.placed.pool in job.pools
         if job.withheld is None and job.not_before <= self.live.now and is_same:
-            return Reason("moving", seat.placed.pool, job.queue)
+            return WaitReason(WaitCode.MOVING, seat.placed.pool, job.queue)
         self.by_job[job.id] = replace(seat, until=1)
         return None
 
     def vacate(self, job_id: str) -> None:
-        """A job does not come back for its seat."""
+        """A job does not return to its seat."""
         seat = self.by_job.get(job_id)
         if seat is not None and seat.until:
             self.by_job[job_id] = replace(seat, until=1)
 
     def give_up(self, claimant: str) -> None:
-        """The one that claimed does not: who moved for it and is gone already waits like everybody."""
+        """A claim was given up: jobs that migrated for it and are gone already wait like all others."""
         for name in sorted(name for name, seat in self.by_job.items() if seat.claimant == claimant):
             seat = self._remove(name)
-            for task in seat.placed.tasks:
-                self.live.machines.give(task.machine, task.ask, task.devices)
+            undo(seat.placed, self.live.machines)
             self._line_up(name)
 
     def taken_again(self) -> Iterator[Seat]:
-        """Seats whose gangs are back and may sit down: they are kept no more, and their machines are left to the caller, who
-        admits each before the next. What nobody comes back for is given to others."""
+        """Seats whose gangs are back and may take them: they are kept no more, and their machines are left to the caller, who
+        admits each gang before the next. Seats whose gangs did not come back in time are freed."""
         for name in sorted(self.by_job):
             seat = self.by_job[name]
             if seat.claimant in self.live.transfers or not seat.until:
@@ -110,31 +110,30 @@ class Seats:
                 self._release(name)
 
     def retake(self, shares: Shares) -> None:
-        """Hold in other limits what is kept."""
+        """Hold all seats in other limits."""
         for seat in self.by_job.values():
             take_shares(shares, seat.job.queue, seat.need)
 
     def recount(self) -> None:
-        """After other caps on users."""
+        """Count all seats again, after other caps on users."""
         for seat in self.by_job.values():
             if seat.until:
                 self.live.holdings.take(self._sitting(seat))
 
     def restore(self, seat: Seat) -> None:
-        """Keep a seat that was kept before, for one that is gone."""
+        """Keep a seat again, for a gang that has left already."""
         live = self.live
-        for task in seat.placed.tasks:
-            live.machines.take(task.machine, task.ask, task.devices)
+        redo(seat.placed, live.machines)
         take_shares(live.shares, seat.job.queue, seat.need)
         self.by_job[seat.job.id] = seat
         live.holdings.take(self._sitting(seat))
 
     def seat_of(self, kept: ClaimedSeat, claimant: str) -> Seat | None:
-        """The seat of one that moves for a claim that is restored: it runs still, or waits again; None where it does neither."""
+        """The seat of a gang that migrates for a restored claim and still runs, or waits again; None where it does neither."""
         placed = Placed(kept.pool, kept.tasks)
-        one = self.live.running.get(kept.id)
-        if one is not None and not kept.until:
-            return Seat(one.job, placed, one.need, claimant)
+        running = self.live.running.get(kept.id)
+        if running is not None and not kept.until:
+            return Seat(running.job, placed, running.need, claimant)
         job = self.live.ordering.job(kept.id)
         return Seat(job, placed, self.live.need_of(placed), claimant, kept.until) if job is not None and kept.until else None
 
@@ -147,43 +146,44 @@ class Seats:
             self.submit(seat.job)
 
     def claimed(self, claimant: str) -> tuple[ClaimedSeat, ...]:
-        """Those of a claim under way, as they are kept beyond a live."""
+        """The seats of a claim under way, as values for another core."""
         found = [seat for _, seat in sorted(self.by_job.items()) if seat.claimant == claimant]
         return tuple(ClaimedSeat(seat.job.id, seat.placed.pool, seat.placed.tasks, seat.until) for seat in found)
 
     def kept(self) -> tuple[Seat, ...]:
-        """Those that outlive a core: of claims that are over. Those of a claim under way are kept with it."""
+        """The seats of claims that are over. Seats of a claim under way are kept with the claim (`claimed`)."""
         return tuple(seat for _, seat in sorted(self.by_job.items()) if seat.until and seat.claimant not in self.live.transfers)
 
     @property
     def next_at(self) -> int | None:
-        """When the first seat is given to others."""
-        ends = [one.until for one in self.by_job.values() if one.until and one.claimant not in self.live.transfers]
+        """When the first seat is freed because its gang did not come back."""
+        ends = [seat.until for seat in self.by_job.values() if seat.until and seat.claimant not in self.live.transfers]
         return max(min(ends), self.live.now + 1) if ends else None
 
     def _sitting(self, seat: Seat) -> Running:
         return Running(seat.job, seat.placed, seat.need, self.live.now, Standing.BORROWED)
 
-    def _waiting(self, name: str) -> Job | None:
+    def _waiting(self, name: str) -> JobAsk | None:
         found = self.live.waiting.aside(name)
-        return found[0] if found is not None and found[1].code == "moving" else None
+        return found[0] if found is not None and found[1].code == WaitCode.MOVING else None
 
-    def _may_sit(self, seat: Seat, job: Job) -> bool:
+    def _may_sit(self, seat: Seat, job: JobAsk) -> bool:
         at = self.live.machines.at
         return not any(at[task.machine].blocked for task in seat.placed.tasks) and not self.live.is_last_of_array(job)
 
     def _remove(self, name: str) -> Seat:
-        """Keep a seat no more; what it holds of machines is left to the caller."""
+        """Keep a seat no more; its machines are left to the caller."""
         seat = self.by_job.pop(name)
         give_shares(self.live.shares, seat.job.queue, seat.need)
         if seat.until:
             self.live.holdings.give(self._sitting(seat))
+            self.live.changes.give_back(self.live.holdings.places(seat.job))
+            self.reservations.look_from.clear()  # As where a gang has ended: caps hold in all pools.
         return seat
 
     def _release(self, name: str) -> None:
         live, seat = self.live, self._remove(name)
-        for task in seat.placed.tasks:
-            live.machines.give(task.machine, task.ask, task.devices)
+        undo(seat.placed, live.machines)
         freed = {task.machine for task in seat.placed.tasks}
         self.reservations.settle(freed)
         self.reservations.freed(freed, seat.need)
@@ -196,10 +196,10 @@ class Seats:
             self.submit(job)
 
 
-def movable_of(one: Running, cost: int) -> Movable:
-    return Movable(one.job.id, cost, one.job.gang, one.placed.tasks, (one.placed.pool,))
+def migratable_of(running: Running, cost: int) -> Migratable:
+    return Migratable(running.job.id, cost, running.job.gang, running.placed.tasks, (running.placed.pool,))
 
 
-def _order_of(one: Running) -> tuple[int, str]:
-    """The order in which moved gangs are placed, as `defragment` does."""
-    return (-sum(task.ask.gpu_millis for task in one.placed.tasks), one.job.id)
+def _order_of(running: Running) -> tuple[int, str]:
+    """The order in which migrated gangs are placed, as `defragment` does."""
+    return (-sum(task.ask.gpu_millis for task in running.placed.tasks), running.job.id)

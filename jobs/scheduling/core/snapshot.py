@@ -1,7 +1,7 @@
-"""All that a scheduler goes by at one moment, as values: what a live installation has, what a question changes, what is kept.
+"""The state of scheduling at one moment, as values.
 
-`build` makes the `Core` that decides about it. A live installation is read into one, a what-if edits one, a window that was
-exported begins with one: so every question is answered by the code that schedules.
+`build` makes the `Core` that decides about it. A live installation is read into a `State`, a what-if edits one, an exported
+window begins with one: so every question is answered by the code that schedules.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from jobs.scheduling.core.place.gangs import Placed
 from jobs.scheduling.core.place.machines import Machine, Machines
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.reservation import KeptReservation
-from jobs.scheduling.core.state.work import Claimed, Job, Need, Seat
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import UserCap
-from tenants.quota.limits import Capacity, LimitedQueue
-from tenants.quota.shares import Shares
+from jobs.scheduling.core.state.work import Claimed, JobAsk, Need, Seat
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import CapFacts
+from tenants.capacity.quota.limits import Capacity, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as the scheduler numbers it: its place in `State.pools`. `rules` None: by what its machines are."""
+    """A pool; its number is its place in `State.pools`. `rules` None: defaults by its machines."""
 
     id: uuid.UUID
     name: str
@@ -34,23 +34,23 @@ class Pool:
 @dataclass(frozen=True, slots=True)
 class Held:
     """A gang that holds machines. `need` is what it counts for in quotas, by pool, and may be more than `placed` shows: a
-    machine that is not known any more is not in `placed`. `leaving`: it was told to go, and cannot be told again.
-    `leaving_for`: the waiting job that gets its room; `moves`: it goes on elsewhere then.
+    machine that is not known any more is not in `placed`. `leaving`: it was told to leave, and cannot be told again.
+    `leaving_for`: the waiting job that gets its room; `migrates`: it goes on elsewhere then.
     """
 
-    job: Job
+    job: JobAsk
     placed: Placed
     need: Need
     started_at: int
     checkpoint_at: int = 0
     leaving: bool = False
     leaving_for: str = ""
-    moves: bool = False
+    migrates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Numbers refer to what they number in `build`'s order: pools as listed here, queues as in `Shares.queue_ids`, machines as in
+    """All that a core decides by. Numbers refer to pools as listed here, to queues as in `Shares.queue_ids`, to machines as in
     `Machines.at`, by (pool, name). `history` is what `Shares.history` gave at `history_at`.
     """
 
@@ -59,22 +59,22 @@ class State:
     machines: tuple[Machine, ...]
     queues: tuple[LimitedQueue, ...]
     capacities: tuple[Capacity, ...]  # In the order of the pools.
-    waiting: tuple[Job, ...] = ()
+    waiting: tuple[JobAsk, ...] = ()
     running: tuple[Held, ...] = ()
     policy: Policy = field(default_factory=Policy)
     history: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     history_at: int = 0
-    evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
-    caps: tuple[UserCap, ...] = ()
-    windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
-    reserved: tuple[KeptReservation, ...] = ()  # Starts that are booked already.
-    unplannable: tuple[str, ...] = ()  # Jobs for which none was found, as machines and limits are.
-    seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
-    claims: tuple[Claimed, ...] = ()  # Where those will start who wait until others have left for them.
+    evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many): recent evictions, for their limit.
+    caps: tuple[CapFacts, ...] = ()
+    bookings: tuple[Booked, ...] = ()  # Without those that are over or were given up.
+    reserved: tuple[KeptReservation, ...] = ()  # Reserved starts.
+    unplannable: tuple[str, ...] = ()  # Jobs for which no reserved start was found, with these machines and limits.
+    seats: tuple[Seat, ...] = ()  # Kept for jobs that migrated and have not started again.
+    claims: tuple[Claimed, ...] = ()  # Claims under way: where claimants will start once their victims have left.
 
 
 def build(state: State) -> Core:
-    """The core that schedules from here on. The same state makes the same core, in whatever order it lists things."""
+    """The core that schedules from this state on. Equal states make equal cores, in whatever order they list things."""
     machines = Machines(state.machines, {index: pool.rules for index, pool in enumerate(state.pools) if pool.rules is not None})
     shares = Shares(state.queues, state.capacities)
     if state.history_at:
@@ -82,16 +82,16 @@ def build(state: State) -> Core:
     core = Core(machines, shares, state.policy, caps=state.caps)
     core.live.now = state.at
     core.live.history_at = state.history_at or None
-    core.windows_changed(state.windows)
+    core.bookings_changed(state.bookings)
     core.evicted_at.extend(sorted(state.evicted_at))
-    for held in sorted(state.running, key=lambda one: one.job.id):
+    for held in sorted(state.running, key=lambda held: held.job.id):
         core.started(held.job, held.placed, held.started_at, held.need)
         core.checkpointed(held.job.id, held.checkpoint_at)
         if held.leaving or held.leaving_for:
             core.told_to_leave(held.job.id)
-    for seat in sorted(state.seats, key=lambda one: one.job.id):
+    for seat in sorted(state.seats, key=lambda seat: seat.job.id):
         core.seats.restore(seat)
-    for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
+    for job in sorted(state.waiting, key=lambda job: (job.submitted_at, job.id)):
         core.submit(job)
     resume(core, state.running, state.reserved, state.claims)
     core.reservations.restore_unplannable(state.unplannable)
@@ -99,42 +99,42 @@ def build(state: State) -> Core:
 
 
 def resume(core: Core, running: Iterable[Held], reserved: Iterable[KeptReservation], claims: Iterable[Claimed]) -> None:
-    """Go on with what is under way for those who wait: claims of the room of others who leave (`running` has them, maybe beside
-    others), and starts that are booked.
+    """Restore what is under way for waiting jobs: claims of the room of leaving gangs (those in `running` that leave for a job),
+    and reserved starts.
 
-    First come the claims whose place is known, which no other may be given then.
+    Claims with a known place come first, because another claim could be given that place.
     """
     leaving = [held for held in running if held.leaving_for]
-    moving = frozenset(held.job.id for held in leaving if held.moves)
-    kept = {one.id: one for one in claims}
+    migrating = frozenset(held.job.id for held in leaving if held.migrates)
+    kept = {claim.id: claim for claim in claims}
     victims: dict[str, list[str]] = {name: [] for name in kept}
     for held in leaving:
         victims.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant in sorted(victims, key=lambda name: (name not in kept, name)):
-        core.claim_again(claimant, sorted(victims[claimant]), moving, kept=kept.get(claimant))
-    for one in sorted(reserved, key=lambda one: (one.at, one.id)):
-        core.reservations.restore(one)
+        core.occupancy.claim_again(claimant, sorted(victims[claimant]), migrating, kept=kept.get(claimant))
+    for reservation in sorted(reserved, key=lambda reservation: (reservation.at, reservation.id)):
+        core.reservations.restore(reservation)
 
 
 def export(core: Core, state: State) -> State:
-    """The state that a core is in by now, from which `build` makes one that decides the same. `state` is what it was built from,
-    for what never changes in a core: pools, queues and what tenants have booked."""
+    """The present state of a core, from which `build` makes a core that decides the same. `state`: the state that it was built
+    from, for what never changes in a core: pools, queues and bookings."""
     claims = core.transfers.values()
-    claimants = {made.claimant.job.id for made in claims}
-    leaving_for = {name: made.claimant.job.id for made in claims for name in made.leaving}
+    claimants = {transfer.claimant.job.id for transfer in claims}
+    leaving_for = {name: transfer.claimant.job.id for transfer in claims for name in transfer.leaving}
     running = tuple(
         Held(
-            one.job,
-            one.placed,
-            one.need,
-            one.started_at,
-            one.checkpoint_at,
-            one.is_leaving,
-            leaving_for.get(one.job.id, ""),
-            one.job.id in core.seats.by_job,
+            running_gang.job,
+            running_gang.placed,
+            running_gang.need,
+            running_gang.started_at,
+            running_gang.checkpoint_at,
+            running_gang.is_leaving,
+            leaving_for.get(running_gang.job.id, ""),
+            running_gang.job.id in core.seats.by_job,
         )
-        for one in sorted(core.running.values(), key=lambda one: one.key)
-        if one.job.id not in claimants
+        for running_gang in sorted(core.running.values(), key=lambda running_gang: running_gang.key)
+        if running_gang.job.id not in claimants
     )
     return replace(
         state,

@@ -1,10 +1,11 @@
-"""Why one job waits: what refuses it, each with its numbers and with what is held, its place in the order and what gives it that.
+"""Why one job waits: the conditions that refuse it with their numbers and holders, its place in the order, and what decides
+that.
 
-A pass stops at the first thing that refuses a job, because it is asked of thousands. Here one job is asked everything: whatever
-would still refuse it if all else were granted is a `Condition`. Those of the job itself (`is_own`: a hold, a dependency, its
-time, its array, an earlier one of its queue) have to go before it can start anywhere; of the others, all those of any one pool.
-Where it may take room back, what keeps it from that (`instead`) is enough to go by itself. Conditions that follow from another
-are left out: a pool whose sum is used up, where no machine has room anyway.
+A pass stops at the first thing that refuses a job, because it asks thousands of jobs. Here one job is asked everything:
+whatever would still refuse it if all else were granted is a `Condition`. Conditions of the job itself (`is_own`: a hold, a
+dependency, its time, its array, an earlier job of its queue) have to go before it can start anywhere; of the others, all those
+of any one pool. Where it may take room back, it is enough that the condition goes which keeps it from that (`instead`).
+Conditions that follow from another are left out: a pool whose sum is used up, where no machine has room anyway.
 
 All numbers are those after the pass at the state's moment, which is what a scheduler that has done its work shows.
 """
@@ -15,38 +16,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.gangs import Placed, Unplaced, at_least
 from jobs.scheduling.core.place.placing import place, recount
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, WaitReason
 from jobs.scheduling.core.state.ordering import Key
 from jobs.scheduling.core.state.user_caps import least, reason_of
-from jobs.scheduling.core.state.work import Job, Running, Shape, take_shares
+from jobs.scheduling.core.state.work import JobAsk, Running, Shape, take_shares
 from jobs.scheduling.questions.whatif import after_pass
-from tenants.quota.limits import Amount
-from tenants.quota.shares import Shares, Standing
-from tenants.quota.turns import Turns
+from kernel.wait_codes import WaitCode
+from tenants.capacity.quota.limits import Amount
+from tenants.capacity.quota.shares import Shares, Standing
+from tenants.capacity.quota.turns import Turns
 
 POOLS_MAX = 8  # Pools that are looked into for one job.
-HOLDERS_MAX = 20  # Rows of who holds something; the rest is one more row.
+HOLDERS_MAX = 20  # Rows of holders; the rest is summed up in one more row.
 NAMED_MAX = 20  # Jobs that are named with one condition.
 ANYBODY = -1  # The queue of the row that sums up the rest.
 
-# Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
-TELLING = (
-    "claim", "moving", "tenant_disabled", "held", "budget", "image_building", "dependency", "not_before", "checkpoint_unreadable",
-    "checkpoint_over_quota", "checkpoint_checking", "array_parallelism",
-    "user_cap", "tenant_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together",
-    "no_room", "booked",
-    "too_young", "brake",
-)  # fmt: skip
+_TOLD = {code: place for place, code in enumerate(WAITS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What a queue's own jobs hold of a pool by one standing, since the oldest of them began. `gangs` 0: nobody runs on it, it is
-    kept for the queue. `queue` ANYBODY: all others."""
+    """What a queue's own jobs hold of a pool by one standing, since the oldest of them began. `gangs` 0: no job runs on it, it
+    is kept for the queue. `queue` ANYBODY: all other queues."""
 
     queue: int
     amount: Amount
@@ -57,9 +53,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that would refuse the job on its own. `jobs` are those that it is about: whom it is behind, who leaves for it."""
+    """One thing that would refuse the job on its own. `jobs`: the jobs that it is about, such as the earlier job of the queue,
+    or those that leave for this one."""
 
-    reason: Reason
+    reason: WaitReason
     is_own: bool = False
     instead: bool = False
     holders: tuple[Holder, ...] = ()
@@ -68,8 +65,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class QueueFactor:
-    """How a queue stands among those beside it: who holds less than it deserves, then by share over time. `share_now` is
-    what it holds. In billionths, divided by the queue's weight: of a pool, over time of what was given out of it."""
+    """How a queue stands among its siblings: those that hold less than they deserve come first, then the smaller share over
+    time. Shares are in billionths, divided by the queue's weight: `share_now` of what the pool has, `share` of what was given
+    out of it over time."""
 
     queue: int
     is_owed: bool
@@ -79,8 +77,8 @@ class QueueFactor:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What gives a job its place: in its queue `place_seconds`, where less is earlier, and above that the queues on its way from
-    root. A priority counts as if the job had been submitted `priority_seconds` earlier."""
+    """What decides the place of a job: in its queue `place_seconds`, where less is earlier; before that the queues on the way
+    from root to it. A priority counts as if the job had been submitted `priority_seconds` earlier."""
 
     priority: int
     priority_seconds: int
@@ -91,9 +89,9 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The how manieth of how many it is, from 1: in its queue, and of all that may use one of its pools, if all could start one
-    after the other. 0 where it is in no line: what withholds it has to go first."""
+class QueuePosition:
+    """The place of a job, from 1, and how many there are: in its queue, and among all jobs that may use one of its pools, in
+    the order in which they would start. 0: it is not in line, because something withholds it."""
 
     in_queue: int
     queue_length: int
@@ -103,32 +101,32 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`starts`: the next pass would start it. `reason` is what the pass itself said."""
+    """Why a job waits. `starts`: the next pass would start it. `reason`: what the pass itself said."""
 
     job_id: str
     starts: bool
-    reason: Reason | None
+    reason: WaitReason | None
     conditions: tuple[Condition, ...]
-    place: Place
+    place: QueuePosition
     factors: Factors
 
 
 class Settled:
-    """A state after its pass, with the core that decided it: what every question about a waiting job begins with. `before` is the
+    """A state after its pass, with the core that decided it: every question about a waiting job begins with it. `before`: the
     state without that pass.
 
-    `looks_again`: the pass sees first whether each booked start could be earlier, as the core at work does once in a while after
-    something became free.
+    `looks_again`: the pass first checks whether each reserved start could be earlier, as the core at work does once in a while
+    after something became free.
     """
 
     def __init__(self, state: State, *, looks_again: bool = False) -> None:
         self.before = state
         self.core = build(state)
-        for one in self.core.reservations.by_job.values() if looks_again else ():
-            one.may_be_earlier = True
+        for reservation in self.core.reservations.by_job.values() if looks_again else ():
+            reservation.may_be_earlier = True
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
-        self.admitted = {one.id: one for one in self.decisions if isinstance(one, Admit)}
-        self.acts = any(isinstance(one, Admit | Claim | Evict) for one in self.decisions)
+        self.admitted = {decision.id: decision for decision in self.decisions if isinstance(decision, Admit)}
+        self.acts = any(isinstance(decision, Admit | Claim | Evict) for decision in self.decisions)
 
     @cached_property
     def state(self) -> State:
@@ -136,17 +134,17 @@ class Settled:
         return after_pass(self.before, self.core, self.decisions)
 
     @cached_property
-    def waiting(self) -> dict[str, Job]:
+    def waiting(self) -> dict[str, JobAsk]:
         return {job.id: job for job in self.state.waiting}
 
-    def job(self, job_id: str) -> Job | None:
-        """The job, if it waits, or did before this pass."""
+    def job(self, job_id: str) -> JobAsk | None:
+        """The job, if it waits, or waited before this pass."""
         found = self.waiting.get(job_id)
         return found if found is not None or job_id not in self.admitted else self.core.running[job_id].job
 
 
 def explain(settled: Settled, job_id: str) -> Explanation | None:
-    """Why this job waits; None when it does not."""
+    """Why a job waits; None when it does not."""
     job = settled.job(job_id)
     if job is None:
         return None
@@ -159,76 +157,89 @@ def explain(settled: Settled, job_id: str) -> Explanation | None:
 # --- What refuses it ----------------------------------------------------------------------------------------------------
 
 
-def conditions(settled: Settled, job: Job) -> list[Condition]:
+def conditions(settled: Settled, job: JobAsk) -> list[Condition]:
     """Everything that refuses the job, in no order."""
     core = settled.core
-    made = core.transfers.get(job.id)
-    if made is not None:
-        leaving = tuple(sorted(made.leaving))
-        moving = core.seats.moving_for(job.id)
-        return [Condition(Reason("claim", need=len(leaving), held=moving), is_own=True, jobs=leaving[:NAMED_MAX])]
+    transfer = core.transfers.get(job.id)
+    if transfer is not None:
+        leaving = tuple(sorted(transfer.leaving))
+        migrating = core.seats.migrating_for(job.id)
+        return [Condition(WaitReason(WaitCode.CLAIM, need=len(leaving), held=migrating), is_own=True, jobs=leaving[:NAMED_MAX])]
     said = core.why(job.id)
-    if said is not None and said.code == "moving":
+    if said is not None and said.code == WaitCode.MOVING:
         return [Condition(said, is_own=True)]
     found = list(_own(core, job))
     pools = job.pools[:POOLS_MAX]
     if not pools:
-        return found or [Condition(Reason("no_pool"))]  # What withholds it says why there is none.
+        return found or [Condition(WaitReason(WaitCode.NO_POOL))]  # The withheld reason says why there is no pool.
     for pool in pools:
         found += _in_pool(core, job, pool)
     said = core.why(job.id)
-    if said is not None and not any(one.reason.code == said.code for one in found):
-        instead = said.code in ("too_young", "brake")
-        if instead or not found or said.code == "booked":
+    if said is not None and not any(condition.reason.code == said.code for condition in found):
+        instead = WAITS[said.code].is_for_eviction
+        if instead or not found or said.code == WaitCode.BACKFILL_RESERVATION:
             found.append(Condition(said, instead=instead, jobs=_kept_for(core, job, said)))
     return found
 
 
-def _kept_for(core: Core, job: Job, said: Reason) -> tuple[str, ...]:
-    """Whose booked start keeps the room: of several at that moment the one of that pool, then the first."""
-    if said.code != "booked" or not core.reservations:
+def _kept_for(core: Core, job: JobAsk, said: WaitReason) -> tuple[str, ...]:
+    """The job whose reserved start keeps the room: of several at that moment the one in that pool, then the first by id."""
+    if said.code != WaitCode.BACKFILL_RESERVATION or not core.reservations:
         return ()
-    found = [one for one in core.reservations.by_job.values() if one.at == said.until and one.job.id != job.id]
-    first = min(found, key=lambda one: (one.pool != said.pool, one.job.id), default=None)
+    found = [
+        reservation
+        for reservation in core.reservations.by_job.values()
+        if reservation.at == said.until and reservation.job.id != job.id
+    ]
+    first = min(found, key=lambda reservation: (reservation.pool != said.pool, reservation.job.id), default=None)
     return () if first is None else (first.job.id,)
 
 
-def _own(core: Core, job: Job) -> Iterable[Condition]:
+def _own(core: Core, job: JobAsk) -> Iterable[Condition]:
     if job.withheld is not None:
         yield Condition(job.withheld, is_own=True)
     if job.not_before > core.now:
-        yield Condition(Reason("not_before", until=job.not_before), is_own=True)
+        yield Condition(WaitReason(WaitCode.NOT_BEFORE, until=job.not_before), is_own=True)
     if core.live.is_last_of_array(job):
-        siblings = sorted(one.job.id for one in core.running.values() if one.job.array == job.array)
-        reason = Reason("array_parallelism", held=len(siblings), limit=job.parallel)
+        siblings = sorted(running.job.id for running in core.running.values() if running.job.array == job.array)
+        reason = WaitReason(WaitCode.ARRAY_PARALLELISM, held=len(siblings), limit=job.parallel)
         yield Condition(reason, is_own=True, jobs=tuple(siblings[:NAMED_MAX]))
     capped = core.holdings.refusal(job, least(job.gang)) if core.holdings else None
     if capped is not None:
-        mine = sorted(one.job.id for one in core.running.values() if core.holdings.counts(one.job, job, capped))
+        mine = sorted(running.job.id for running in core.running.values() if core.holdings.counts(running.job, job, capped))
         yield Condition(reason_of(capped, job.queue), is_own=True, jobs=tuple(mine[:NAMED_MAX]))
     stop = core.ordering.stopped_by(job.queue)
     if stop is not None and job.id != stop[2] and (core.ordering.key(job) > stop):
-        yield Condition(Reason("behind", queue=job.queue), is_own=True, jobs=(stop[2],))
+        yield Condition(WaitReason(WaitCode.BEHIND, queue=job.queue), is_own=True, jobs=(stop[2],))
 
 
-def _in_pool(core: Core, job: Job, pool: int) -> Iterable[Condition]:
-    """What of limits and machines refuses the gang at its smallest in one pool."""
+def _in_pool(core: Core, job: JobAsk, pool: int) -> Iterable[Condition]:
+    """Limits and machines of one pool that refuse the gang at its smallest."""
     shape = core.live.shapes.of(job.gang, job.pools)
     unplaced = why_unplaced(core, shape, pool)
     for at, amount in shape.least[pool]:
         for refusal in core.shares.refusals(job.queue, at, amount):
-            if refusal.code == "capacity" and unplaced is not None:
+            if refusal.code == WaitCode.CAPACITY and unplaced is not None:
                 continue
-            reason = Reason(
-                refusal.code, at, refusal.queue, refusal.resource, refusal.need, refusal.used, refusal.limit, refusal.kept
-            )
+            reason = WaitReason(
+                refusal.code,
+                at,
+                refusal.queue,
+                refusal.resource,
+                refusal.need,
+                refusal.used,
+                refusal.limit,
+                refusal.kept,
+            )  # fmt: skip
             yield Condition(reason, holders=_holders_of(core, job, reason))
-    reserved = core.windows.refusal(job, shape.least[pool], core.now) if core.windows else None
+    reserved = core.advance.refusal(job, shape.least[pool], core.now) if core.advance else None
     if reserved is not None:
         yield Condition(reserved)
     if unplaced is not None:
-        reason = Reason(unplaced.code, unplaced.pool, need=unplaced.needed, fitting=unplaced.fitting, filters=unplaced.refusals)
-        yield Condition(reason, holders=_running_in(core, unplaced.pool, None) if unplaced.code != "no_machine" else ())
+        reason = WaitReason(
+            unplaced.code, unplaced.pool, need=unplaced.needed, fitting=unplaced.fitting, filters=unplaced.refusals
+        )
+        yield Condition(reason, holders=_running_in(core, unplaced.pool, None) if unplaced.code != WaitCode.NO_MACHINE else ())
 
 
 def why_unplaced(core: Core, shape: Shape, pool: int) -> Unplaced | None:
@@ -241,17 +252,17 @@ def why_unplaced(core: Core, shape: Shape, pool: int) -> Unplaced | None:
         core.machines.rewind(mark)
     if isinstance(answer, Placed):
         return None
-    return (recount(gang, core.machines, pool) if answer.code in ("no_room", "no_machine") else None) or answer
+    return (recount(gang, core.machines, pool) if WAITS[answer.code].is_counted else None) or answer
 
 
-def _holders_of(core: Core, job: Job, reason: Reason) -> tuple[Holder, ...]:
-    if reason.code == "ceiling":
+def _holders_of(core: Core, job: JobAsk, reason: WaitReason) -> tuple[Holder, ...]:
+    if reason.code == WaitCode.CEILING:
         return _running_in(core, reason.pool, reason.queue)
     kept = tuple(
         Holder(queue, _amount(reason.resource, amount), 0, 0, Standing.GUARANTEED)
         for queue, amount in core.shares.keepers(job.queue, reason.pool, reason.resource)[:HOLDERS_MAX]
     )
-    return kept + (_running_in(core, reason.pool, None) if reason.code == "capacity" else ())
+    return kept + (_running_in(core, reason.pool, None) if reason.code == WaitCode.CAPACITY else ())
 
 
 def _amount(resource: int, amount: int) -> Amount:
@@ -259,17 +270,17 @@ def _amount(resource: int, amount: int) -> Amount:
 
 
 def _running_in(core: Core, pool: int, below: int | None) -> tuple[Holder, ...]:
-    """Who holds what of a pool, by queue and standing, most GPUs first; below one queue only where given."""
+    """What is held of a pool, by queue and standing, most GPUs first. `below`: only by this queue and those below it."""
     sums: dict[tuple[int, Standing], list[int]] = {}
-    for one in core.running.values():
-        queue = one.job.queue
-        if not _counts(one) or (below is not None and below not in core.shares.path[queue]):
+    for running in core.running.values():
+        queue = running.job.queue
+        if not _counts(running) or (below is not None and below not in core.shares.path[queue]):
             continue
-        for at, amount in one.need:
+        for at, amount in running.need:
             if at == pool:
-                row = sums.setdefault((queue, one.standing), [0, 0, 0, 0, one.started_at])
+                row = sums.setdefault((queue, running.standing), [0, 0, 0, 0, running.started_at])
                 row[0], row[1], row[2] = row[0] + amount[0], row[1] + amount[1], row[2] + amount[2]
-                row[3], row[4] = row[3] + 1, min(row[4], one.started_at)
+                row[3], row[4] = row[3] + 1, min(row[4], running.started_at)
     order = sorted(sums.items(), key=lambda item: (-item[1][2], -item[1][0], -item[1][1], item[0]))
     rows = [Holder(queue, (row[0], row[1], row[2]), row[3], row[4], standing) for (queue, standing), row in order]
     return (*rows[:HOLDERS_MAX], *_rest(rows[HOLDERS_MAX:]))
@@ -277,42 +288,50 @@ def _running_in(core: Core, pool: int, below: int | None) -> tuple[Holder, ...]:
 
 def _rest(rows: list[Holder]) -> Iterable[Holder]:
     if rows:
-        sums = [sum(one.amount[place] for one in rows) for place in range(3)]
+        sums = [sum(holder.amount[place] for holder in rows) for place in range(3)]
         amount = (sums[0], sums[1], sums[2])
-        yield Holder(ANYBODY, amount, sum(one.gangs for one in rows), min(one.since for one in rows), Standing.BORROWED)
+        yield Holder(
+            ANYBODY, amount, sum(holder.gangs for holder in rows), min(holder.since for holder in rows), Standing.BORROWED
+        )
 
 
 def _telling(condition: Condition) -> tuple[object, ...]:
     reason = condition.reason
-    stage = TELLING.index(reason.code) if reason.code in TELLING else 1  # Whatever else withholds it: a person's doing.
-    return (not condition.is_own, condition.instead, stage, reason.pool, -reason.resource, reason.queue, reason.code)
+    return (not condition.is_own, condition.instead, _TOLD[reason.code], reason.pool, -reason.resource, reason.queue, reason.code)
 
 
 # --- Its place ----------------------------------------------------------------------------------------------------------
 
 
-def place_of(settled: Settled, job: Job) -> Place:
-    """Where a job stands in its queue and among all who may use one of its pools."""
+def place_of(settled: Settled, job: JobAsk) -> QueuePosition:
+    """The place of a job in its queue and among all jobs that may use one of its pools."""
     core = settled.core
-    mine = {one.id for one in settled.state.waiting if one.queue == job.queue and one.id in core.ordering}
+    mine = {
+        waiting_job.id
+        for waiting_job in settled.state.waiting
+        if waiting_job.queue == job.queue and waiting_job.id in core.ordering
+    }
     key = core.ordering.key(job)
-    in_queue = 1 + sum(core.ordering.key(settled.waiting[other]) < key for other in mine)
+    in_queue = 1 + sum(core.ordering.key(settled.waiting[job_id]) < key for job_id in mine)
     if job.id not in core.ordering:
-        return Place(0, len(mine), 0, _wanting(settled, job))
+        return QueuePosition(0, len(mine), 0, _wanting(settled, job))
     order = fair_order(settled, frozenset(job.pools), until=job.id)
-    return Place(in_queue, len(mine), len(order), _wanting(settled, job))
+    return QueuePosition(in_queue, len(mine), len(order), _wanting(settled, job))
 
 
-def _wanting(settled: Settled, job: Job) -> int:
+def _wanting(settled: Settled, job: JobAsk) -> int:
     pools = set(job.pools)
-    return sum(one.id in settled.core.ordering and not pools.isdisjoint(one.pools) for one in settled.state.waiting)
+    return sum(
+        waiting_job.id in settled.core.ordering and not pools.isdisjoint(waiting_job.pools)
+        for waiting_job in settled.state.waiting
+    )
 
 
 def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> list[str]:
-    """All that wait for one of these pools in the order in which they would be served if there were room for each: after each
-    its queue's share has grown by what it asks for. `until`: the last one that is of interest."""
+    """The ids of all jobs that wait for one of these pools, in the order in which they would be served if there were room for
+    each: after each job its queue's share has grown by what it asks for. `until`: the last job that is of interest."""
     core = settled.core
-    lines: dict[int, list[tuple[Key, Job]]] = {}
+    lines: dict[int, list[tuple[Key, JobAsk]]] = {}
     for job in settled.state.waiting:
         if job.id in core.ordering and not pools.isdisjoint(job.pools):
             lines.setdefault(job.queue, []).append((core.ordering.key(job), job))
@@ -326,7 +345,7 @@ def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> l
         order.append(job.id)
         if job.id == until:
             break
-        pool = next(one for one in job.pools if one in pools)
+        pool = next(job_pool for job_pool in job.pools if job_pool in pools)
         take_shares(shares, queue, core.live.shapes.of(job.gang, job.pools).least[pool])
         if not lines[queue]:
             turns.drop(queue)
@@ -334,27 +353,27 @@ def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> l
 
 
 def _copied(settled: Settled, *, with_history: bool = True) -> Shares:
-    """The same shares to go on with."""
+    """A copy of the shares that may be changed."""
     state, core = settled.state, settled.core
     shares = Shares(state.queues, state.capacities)
     if state.history_at and with_history:
         shares.recall(core.shares.history(), state.at)
-    for one in core.running.values():
-        if _counts(one):
-            take_shares(shares, one.job.queue, one.need)
+    for running in core.running.values():
+        if _counts(running):
+            take_shares(shares, running.job.queue, running.need)
     return shares
 
 
-def _counts(one: Running) -> bool:
-    """Whether it holds its share still: who leaves for another has passed it on."""
-    return not one.is_leaving or one.claim is None
+def _counts(running: Running) -> bool:
+    """Whether a gang still holds its share: a gang that leaves for a claim has passed it on to the claimant."""
+    return not running.is_leaving or running.claim is None
 
 
-# --- What gives it its place -----------------------------------------------------------------------------------------------
+# --- What decides its place ------------------------------------------------------------------------------------------------
 
 
-def factors_of(settled: Settled, job: Job) -> Factors:
-    """What the order of jobs and queues goes by, in numbers."""
+def factors_of(settled: Settled, job: JobAsk) -> Factors:
+    """The numbers that decide the order of jobs and queues."""
     core, aging = settled.core, settled.state.policy.aging_seconds
     shares = core.shares
     path = tuple(node for node in reversed(shares.path[job.queue]) if node)

@@ -1,16 +1,16 @@
-"""Which second term of the score fills a pool best: tried out by filling its emptied machines with the tasks that it got of late.
+"""Learn which second term of the score fills a pool best, by filling its emptied machines with its recent tasks.
 
-Beside `fragmentation`, which looks at GPUs, a second term decides where machines tie or nearly so. Which one is best goes by
-the mix of tasks: `balanced` keeps CPU for the GPUs that are left, `pack` keeps whole machines for the tasks that need them,
+Beside `fragmentation`, which looks at GPUs, a second term decides where machines tie or nearly so. Which term is best depends
+on the mix of tasks: `balanced` keeps CPU for the GPUs that are left, `pack` keeps whole machines for the tasks that need them,
 `ratio` is better where CPU is short. No fixed weight is best for all, so each candidate fills the same machines with the same
-tasks in the same orders, none of them leaves, and what fits nowhere is dropped, as in the benchmark P7. The one with the most GPU
-allocated when all GPUs have been asked for is chosen; the present choice stays unless another is better by `MARGIN` on average
-and by more than chance makes it.
+tasks in the same orders, no task leaves, and a task that fits nowhere is dropped, as in the benchmark P7. The candidate with
+the most GPU allocated when all GPUs have been asked for is chosen; the present choice stays unless another is better by
+`MARGIN` on average and by more than chance.
 
 Pure, and the same input gives the same answer anywhere: orders are drawn by hashes of the seed. The cost is bounded by
-candidates x (`DECISIONS_MAX` + `ORDER_MAX`) placements of one task, however large the pool is and however much it got: of a pool
-that would need more than `ORDER_MAX` tasks to be filled, only every so many machines of each kind take part. That is at most
-40,000 placements; on 1,213 machines it takes 2.5 to 4.4 seconds of one core (P7).
+candidates x (`DECISIONS_MAX` + `ORDER_MAX`) placements of one task, however large the pool is and however many tasks it got: of
+a pool that would need more than `ORDER_MAX` tasks to be filled, only a sample of the machines of each kind takes part. That is
+at most 40,000 placements; on 1,213 machines it takes 2.5 to 4.4 seconds of one core (P7).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Weights = Mapping[str, int]
 
 CANDIDATES: tuple[Weights, ...] = ({"balanced": 2}, {"balanced": 1, "pack": 2}, {"balanced": 1, "ratio": 2}, {"balanced": 0})
 TERMS = frozenset(term for candidate in CANDIDATES for term in candidate)
-PARTS = 10_000  # What is allocated is told in hundredths of a percent of all GPU.
-MARGIN = 20  # Of PARTS: less is not worth it that a pool is filled otherwise than it was.
+PARTS = 10_000  # Allocated GPU is counted in hundredths of a percent of all GPU.
+MARGIN = 20  # In PARTS: a smaller gain is not worth changing how a pool is filled.
 ERRORS = 3  # The mean of four orders is by chance as far above nothing once in 35 times, of sixteen once in 220 (Student's t).
-RECENT_LEAST = 50  # Of fewer tasks that ask for GPU one cannot tell what a pool usually gets.
-RECENT_MAX = 5_000  # The last ones.
+RECENT_LEAST = 50  # Fewer tasks with GPU do not show what a pool usually gets.
+RECENT_MAX = 5_000  # The latest tasks.
 ORDER_MAX = 2_000  # Tasks of one order.
-DECISIONS_MAX = 8_000  # Of one candidate in all orders.
+DECISIONS_MAX = 8_000  # Placements of one candidate in all orders.
 ORDERS_LEAST, ORDERS_MAX = 4, 16
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One candidate: the GPU that it allocated in each order, in `PARTS` of all of it."""
+    """The trial of one candidate: the GPU that it allocated in each order, in `PARTS` of all GPU."""
 
     weights: Weights
     allocated: tuple[int, ...]
@@ -53,7 +53,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was chosen, and of what: the candidates in their order, and how many machines took part."""
+    """The weights chosen, the trials of all candidates in their order, and how many machines took part."""
 
     weights: Weights
     tried: tuple[Tried, ...]
@@ -70,24 +70,24 @@ def learn(
 ) -> Learned | None:
     """Choose the second term for one pool of machines, all of one pool number.
 
-    `rules` are those by which it is filled now, with the present choice among its weights; `recent` the tasks that it got, the
-    last ones last. None where there is nothing to go by: no GPUs, another policy, or fewer than `RECENT_LEAST` tasks with GPUs.
+    `rules`: the rules by which it is filled now, with the present choice among its weights; `recent`: the tasks that it got,
+    latest last. None where nothing can be learned: no GPUs, another policy, or fewer than `RECENT_LEAST` tasks with GPUs.
     """
-    usable = [one for one in machines if not one.blocked]
+    usable = [machine for machine in machines if not machine.blocked]
     recent = recent[-RECENT_MAX:]
     with_gpu = sum(1 for ask in recent if ask.gpu_millis)
-    if rules.policy != "fragmentation" or with_gpu < RECENT_LEAST or not any(one.gpus for one in usable):
+    if rules.policy != "fragmentation" or with_gpu < RECENT_LEAST or not any(machine.gpus for machine in usable):
         return None
     mix = rules.mix or Mix((ask, 1) for ask in recent)
     chosen = _sample(usable, ORDER_MAX * sum(ask.gpu_millis for ask in recent) // len(recent))
-    capacity = sum(one.gpus for one in chosen) * WHOLE_MILLIS
+    capacity = sum(machine.gpus for machine in chosen) * WHOLE_MILLIS
     orders = list(_orders(recent, capacity, seed))
     tried = []
     for candidate in candidates:
         tried_rules = replace(rules, weights=_with_second_term(rules.weights, candidate), mix=mix, runners_up=0)
         tried.append(Tried(candidate, tuple(_filled(chosen, tried_rules, order) * PARTS // capacity for order in orders)))
-    present = next((one for one in tried if _is_present(one.weights, rules)), tried[0])
-    best = max(tried, key=lambda one: (sum(one.allocated), one is present))
+    present = next((trial for trial in tried if _is_present(trial.weights, rules)), tried[0])
+    best = max(tried, key=lambda trial: (sum(trial.allocated), trial is present))
     return Learned((best if _is_better(best, present) else present).weights, tuple(tried), len(chosen))
 
 
@@ -100,29 +100,31 @@ def _with_second_term(weights: Weights, chosen: Weights) -> Weights:
     return {**{term: weight for term, weight in weights.items() if term not in TERMS}, **chosen}
 
 
-def _is_better(one: Tried, present: Tried) -> bool:
-    """Whether the difference by order is `MARGIN` on average, and `ERRORS` standard errors of its mean; in whole numbers."""
-    differences = [new - old for new, old in zip(one.allocated, present.allocated, strict=True)]
+def _is_better(trial: Tried, present: Tried) -> bool:
+    """Whether a trial is better than the present one, by order: by `MARGIN` on average and by `ERRORS` standard errors of the
+    mean; in whole numbers."""
+    differences = [new - old for new, old in zip(trial.allocated, present.allocated, strict=True)]
     number, total = len(differences), sum(differences)
     spread = number * sum(each * each for each in differences) - total * total
     return total >= MARGIN * number and total * total * (number - 1) >= ERRORS * ERRORS * spread
 
 
 def _sample(machines: Sequence[Machine], gpu_millis_max: int) -> list[Machine]:
-    """Every so many machines of each kind, so that all together have at most about so much GPU; at least one of each kind."""
-    step = -(-sum(one.gpus for one in machines) * WHOLE_MILLIS // max(1, gpu_millis_max))
-    ordered = sorted(machines, key=lambda one: (*_kind(one), one.name))
-    return [one for _, alike in groupby(ordered, key=_kind) for one in list(alike)[:: max(1, step)]]
+    """A regular sample of the machines of each kind, with at most about `gpu_millis_max` in all; at least one of each kind."""
+    step = -(-sum(machine.gpus for machine in machines) * WHOLE_MILLIS // max(1, gpu_millis_max))
+    ordered = sorted(machines, key=lambda machine: (*_kind(machine), machine.name))
+    return [machine for _, alike in groupby(ordered, key=_kind) for machine in list(alike)[:: max(1, step)]]
 
 
-def _kind(one: Machine) -> tuple[str, int, int, int]:
-    return one.model, one.gpus, one.cpu_millis, one.memory_bytes
+def _kind(machine: Machine) -> tuple[str, int, int, int]:
+    return machine.model, machine.gpus, machine.cpu_millis, machine.memory_bytes
 
 
 def _orders(recent: Sequence[TaskAsk], capacity: int, seed: int) -> Iterator[list[TaskAsk]]:
-    """First as they came, then shuffled; each of as many tasks as ask for all GPU, and of `ORDER_MAX` at most.
+    """Orders of the recent tasks: first as they came, then shuffled; each with as many tasks as ask for `capacity` in all, and
+    `ORDER_MAX` at most.
 
-    Of fewer tasks than that, all come again, in another order. There are as many orders as `DECISIONS_MAX` allows.
+    Where the recent tasks are fewer, all come again, in another order. There are as many orders as `DECISIONS_MAX` allows.
     """
     number = decisions = 0
     while number < ORDERS_LEAST or (number < ORDERS_MAX and decisions + decisions // number <= DECISIONS_MAX):
@@ -148,7 +150,7 @@ def _shuffled(recent: Sequence[TaskAsk], salt: str) -> list[TaskAsk]:
 
 
 def _filled(machines: Sequence[Machine], rules: PoolRules, order: Iterable[TaskAsk]) -> int:
-    """Thousandths of a GPU that are allocated in the end."""
+    """Thousandths of a GPU that are allocated after placing the tasks in this order."""
     pool = machines[0].pool
     empty, allocated = Machines(machines, {pool: rules}), 0
     gangs: dict[TaskAsk, GangAsk] = {}

@@ -1,15 +1,15 @@
 """How long jobs will last, as samples: each future draws for every job a time from what is known of its kind, given how long it
 has run already.
 
-Of each kind of job the latest ended runs and those that run now make a life table (Kaplan-Meier with delayed entry): what runs
-now counts as long as it has run, so a kind of which many run for long is not taken for short because only its short ones have
-ended; and each run counts only from the age that it had when the window of the table began. One run more than was seen is
-counted that outlives all others (the chance that the next of n alike is the longest is 1 / (n + 1)), with a Pareto tail of
-exponent one: of what has run for longer than anything known, half will run twice as long, a tenth ten times.
+The latest ended runs of a kind of job and its present runs make a life table (Kaplan-Meier with delayed entry): a present run
+counts as long as it has run, so a kind with many long runs is not taken for short because only its short ones have ended; and
+each run counts only from the age that it had when the window of the table began. The table counts one run more than was seen,
+which outlives all others (the chance that the next of n alike is the longest is 1 / (n + 1)), with a Pareto tail of exponent
+one: of the runs that lasted longer than any known one, half will last twice as long, a tenth ten times.
 
-The nearest kind counts of which enough runs lasted for longer than the job has run: its name, else its user, its queue, all,
-each of about its size; of the widest the tail is enough. A job like none that has ended has no sampled time, and lasts for as
-long as it may; where it may run for any time, its end is not known, and the look ahead says so.
+The sample comes from the nearest kind of which enough runs lasted for longer than the job has run: its name, else its user, its
+queue, all, each of about its size; of the widest the tail is enough. A job of which no kind has ended has no sampled time, and
+lasts for its `max_runtime`; without one its end is not known, and the look ahead says so.
 
 Jobs of one kind are not independent, for they are mostly the same program with other parameters: their draws share a part
 (`TOGETHER`, a Gaussian copula). Draws are stratified over the futures. All of it depends on the ids of jobs and kinds, the
@@ -26,7 +26,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from jobs.scheduling.core.snapshot import State
-from jobs.scheduling.questions.predict import KEPT, LEAST_SECONDS, Kind, Predictor, Run
+from jobs.scheduling.questions.predict import KEPT, LEAST_SECONDS, EndedRun, Kind, Predictor
 
 TOGETHER = 0.5
 """Correlation of the draws of one kind. Measured on Philly: with 0 only 70 % start by the p90, with 0.6 it is 82 %."""
@@ -36,7 +36,7 @@ DIGEST_BYTES = 8  # Of the hash, for each future; it has 64 at most.
 NORMAL = NormalDist()
 
 
-class Known(NamedTuple):
+class KnownJob(NamedTuple):
     """What is known of a waiting or running job: its kinds, nearest first, and the seconds of work that it saved before."""
 
     kinds: tuple[Kind, ...]
@@ -44,14 +44,15 @@ class Known(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The age at which each run of a kind ended, in order, the part that was left after it, and the greatest age seen."""
+    """The ages at which the runs of a kind ended, in order, the part of all runs left after each, and the greatest age."""
 
     ends: tuple[int, ...] = ()
     left: tuple[float, ...] = ()
     longest: int = 0
 
     def draw(self, ran: int, part: float) -> int:
-        """The age at the end of a job that ran for so long: that by which this part (0 to 1) of its equals have ended."""
+        """The age in seconds at which a job ends that has run for `ran` seconds: the age by which this part (0 to 1) of the
+        runs that got so far have ended."""
         first = bisect_right(self.ends, ran)
         now = self.left[first - 1] if first else 1.0
         wanted = (1 - part) * now
@@ -62,11 +63,11 @@ class Table(NamedTuple):
         return max(ran + 1, math.floor(min(LONGEST_SECONDS, begins * at_last / max(1e-9, wanted))))
 
 
-def life_table(ended: Iterable[Run], running: Iterable[int], at: int) -> Table:
-    """The table of one kind. `ended` are its latest runs, oldest first; `running` the ages of those that run at this moment.
+def life_table(ended: Iterable[EndedRun], running: Iterable[int], at: int) -> Table:
+    """The table of one kind. `ended`: its latest runs, oldest first; `running`: the ages of its present runs in seconds.
 
     Where only the latest runs are remembered, a window begins with the end of the first of them. Runs that ended in that same
-    second tell nothing within it. Where these are more than half, as after an array whose tasks ended together, there is no
+    second say nothing within it. Where these are more than half, as after an array whose tasks ended together, there is no
     window, and all runs count from their start."""
     runs = list(ended)
     since = runs[0].ended_at if len(runs) >= KEPT else None
@@ -90,7 +91,7 @@ def life_table(ended: Iterable[Run], running: Iterable[int], at: int) -> Table:
 class Lifetimes:
     """The tables of one moment. `known` is of all waiting and running jobs, by id."""
 
-    def __init__(self, state: State, predictor: Predictor, known: Mapping[str, Known]) -> None:
+    def __init__(self, state: State, predictor: Predictor, known: Mapping[str, KnownJob]) -> None:
         self.state = state
         self.runs_count = predictor.count
         self._predictor = predictor
@@ -104,7 +105,7 @@ class Lifetimes:
         self._tables: dict[Kind, Table] = {}
 
     def futures(self, samples: int) -> list[dict[str, int]]:
-        """As many futures: by job, how long its attempt lasts, from its start. Without an entry, as long as it may."""
+        """`samples` futures: by job, how many seconds its attempt lasts from its start. No entry: its `max_runtime`."""
         found: list[dict[str, int]] = [{} for _ in range(samples)]
         strata: dict[Kind, list[float]] = {}
         for job_id, known in self._known.items():
@@ -122,8 +123,8 @@ class Lifetimes:
         return found
 
     def _table_for(self, kinds: tuple[Kind, ...], ran: int) -> Table | None:
-        """Of the nearest kind of which enough ended later than that, else of the widest, which has a tail; None: nothing like
-        the job has ended."""
+        """The table of the nearest kind with enough ends after that age, else of the widest, which has a tail; None: no job of
+        these kinds has ended."""
         table = Table()
         for number, kind in enumerate(kinds, start=1):
             table = self._table(kind)
@@ -140,8 +141,8 @@ class Lifetimes:
 
 
 def _strata(name: str, at: int, samples: int) -> list[float]:
-    """A standard normal number for each future: each of as many equal parts of the distribution once, in an order of its
-    own."""
+    """A standard normal number for each future: one from each of `samples` equal parts of the distribution, in an order drawn
+    by the name."""
     digest = blake2b(f"{name}/{at}".encode(), digest_size=DIGEST_BYTES * samples).digest()
     order = sorted(range(samples), key=lambda number: digest[DIGEST_BYTES * number : DIGEST_BYTES * (number + 1)])
     return [NORMAL.inv_cdf((place + 0.5) / samples) for place in order]

@@ -1,10 +1,10 @@
-"""Decisions as they are kept: why here, why now, why not there, in plain values that stay true when everything else has changed.
+"""Records of decisions: why here, why now, why not there, in plain values that stay true when everything else has changed.
 
-A record is made from what a pass decided and the core that decided it, right after the pass. Pools and machines are kept by name,
-queues by id, jobs by id; whose names a reader may see is found out when it is read. Which filter keeps how many machines out is
-counted as of the end of the pass, once for all equal tasks of a pool.
+A record is made from what a pass decided and the core that decided it, right after the pass. Pools and machines are kept by
+name, queues by id, jobs by id; which names a reader may see is decided when the record is read. Which filter keeps how many
+machines out is counted as of the end of the pass, once for all equal tasks of a pool.
 
-Every list in a record has a bound, and says how many there were.
+Every list in a record has a bound, and says how many entries there were.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from jobs.lifecycle.filter_words import FilterCode
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.filters import Refusal, refusal
 from jobs.scheduling.core.place.gangs import Placed
@@ -21,7 +22,7 @@ from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow, ranking_of
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.place.topology import topology_of
-from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reserve, Wait, WaitReason
 from kernel.resources import RESOURCE_NAMES
 
 START, WAIT_TURNED_START, EVICT, CLAIM, REFUSE = "start", "wait_turned_start", "evict", "claim", "refuse"
@@ -41,7 +42,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One decision about one job, ready to be kept. `pool` is its name, "" where it is about none."""
+    """One decision about one job, ready to be stored. `pool` is the name of its pool, "" where it is about none."""
 
     job_id: str
     kind: str
@@ -51,17 +52,17 @@ class Record:
 
 @dataclass(slots=True)
 class _Counted:
-    """Filters are counted once per pool and ask."""
+    """Refusals by filter, counted once per pool and ask."""
 
     known: dict[tuple[int, TaskAsk], tuple[Refusal, ...]] = field(default_factory=dict)
 
 
 def records_of(
-    decisions: Iterable[Decision], core: Core, names: Names, *, waited: Mapping[str, Reason | None] | None = None
+    decisions: Iterable[Decision], core: Core, names: Names, *, waited: Mapping[str, WaitReason | None] | None = None
 ) -> list[Record]:
-    """The records of a pass, in its order. `waited`: who had been told to wait before this pass, and why."""
+    """The records of a pass, in its order. `waited`: the jobs that waited before this pass, each with its reason."""
     counted = _Counted()
-    made = (record_of(one, core, names, waited=waited, counted=counted) for one in decisions)
+    made = (record_of(decision, core, names, waited=waited, counted=counted) for decision in decisions)
     return [record for record in made if record is not None]
 
 
@@ -70,10 +71,10 @@ def record_of(
     core: Core,
     names: Names,
     *,
-    waited: Mapping[str, Reason | None] | None = None,
+    waited: Mapping[str, WaitReason | None] | None = None,
     counted: _Counted | None = None,
 ) -> Record | None:
-    """The record of one decision; None for a promise of a start, which is kept elsewhere."""
+    """The record of one decision; None for a reserved start, which is stored elsewhere."""
     counted = counted or _Counted()
     match decision:
         case Admit():
@@ -84,19 +85,19 @@ def record_of(
             return _claim(decision, core, names, counted)
         case Wait():
             return Record(decision.id, REFUSE, _name(names, decision.reason.pool), _refusal(decision, names))
-        case Book():
+        case Reserve():
             return None
 
 
 def policy_version(core: Core) -> str:
-    """A name for the policy and the rules of pools: equal ones decide equally. Twelve hex digits."""
-    rules = sorted((pool, repr(one)) for pool, one in core.machines.rules.items())
+    """A name for the policy and the rules of pools, twelve hex digits: equal policies have equal names."""
+    rules = sorted((pool, repr(pool_rules)) for pool, pool_rules in core.machines.rules.items())
     text = repr((sorted(asdict(core.policy).items()), rules))
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def reason_payload(reason: Reason, names: Names) -> dict[str, Any]:
-    """A reason with its numbers; those that say nothing are left out."""
+def reason_payload(reason: WaitReason, names: Names) -> dict[str, Any]:
+    """A reason with its numbers; zeros and empty texts are left out."""
     found: dict[str, Any] = {"code": reason.code}
     if reason.pool >= 0:
         found["pool"] = _name(names, reason.pool)
@@ -104,21 +105,21 @@ def reason_payload(reason: Reason, names: Names) -> dict[str, Any]:
         found["queue"] = names.queues[reason.queue]
     if reason.resource >= 0:
         found["resource"] = RESOURCE_NAMES[reason.resource]
-    for key in ("need", "held", "limit", "kept", "fitting", "until"):
+    for key in ("need", "held", "limit", "kept", "fitting", "since", "until", "what"):
         if getattr(reason, key):
             found[key] = getattr(reason, key)
     if reason.filters:
-        found["filters"] = [_filter(one) for one in reason.filters]
+        found["filters"] = [_filter(refusal) for refusal in reason.filters]
     return found
 
 
-def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, Reason | None], counted: _Counted) -> Record:
+def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, WaitReason | None], counted: _Counted) -> Record:
     placed = decision.placed
     payload = {**_placement(placed, core, names, counted), "standing": decision.standing.name.lower()}
-    one = core.running.get(decision.id)
-    if one is not None:
-        payload["queue"] = names.queues[one.job.queue]
-        payload["waited_seconds"] = max(0, core.now - one.job.submitted_at)
+    running = core.running.get(decision.id)
+    if running is not None:
+        payload["queue"] = names.queues[running.job.queue]
+        payload["waited_seconds"] = max(0, core.now - running.job.submitted_at)
     before = waited.get(decision.id)
     if before is not None:
         payload["waited_for"] = reason_payload(before, names)
@@ -127,20 +128,20 @@ def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, Reaso
 
 
 def _evict(decision: Evict, core: Core, names: Names) -> Record:
-    one = core.running.get(decision.id)
+    running = core.running.get(decision.id)
     payload: dict[str, Any] = {"claimant": decision.claimant, "cost": decision.cost, "policy": names.policy}
     if decision.to is not None:
         payload["moves_to"] = _nodes(decision.to, core)
     if decision.rebalances:
         payload["rebalances"] = True
     pool = ""
-    if one is not None:
-        pool = _name(names, one.placed.pool)
+    if running is not None:
+        pool = _name(names, running.placed.pool)
         payload |= {
-            "standing": one.standing.name.lower(),
-            "ran_seconds": max(0, core.now - one.started_at),
-            "gpu_millis": one.gpu_millis,
-            "queue": names.queues[one.job.queue],
+            "standing": running.standing.name.lower(),
+            "ran_seconds": max(0, core.now - running.started_at),
+            "gpu_millis": running.gpu_millis,
+            "queue": names.queues[running.job.queue],
         }
     return Record(decision.id, EVICT, pool, payload)
 
@@ -148,9 +149,9 @@ def _evict(decision: Evict, core: Core, names: Names) -> Record:
 def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Record:
     victims = []
     for victim in decision.victims[:NODES_MAX]:
-        one = core.running.get(victim)
-        standing = one.standing.name.lower() if one is not None else ""
-        told: dict[str, Any] = {"job": victim, "cost": one.cost(core.now) if one is not None else 0, "standing": standing}
+        running = core.running.get(victim)
+        standing = running.standing.name.lower() if running is not None else ""
+        told: dict[str, Any] = {"job": victim, "cost": running.cost(core.now) if running is not None else 0, "standing": standing}
         seat = core.seats.by_job.get(victim)
         if seat is not None:
             told["moves_to"] = _nodes(seat.placed, core)
@@ -170,7 +171,7 @@ def _nodes(placed: Placed, core: Core) -> list[str]:
 
 
 def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> dict[str, Any]:
-    """Where it goes, of how many machines, what kept it out of others, and how the best of the rest scored."""
+    """The machines of a placement, of how many, what kept it out of the others, and how the best of the rest scored."""
     machines = sorted({task.machine for task in placed.tasks})
     roles: dict[str, TaskAsk] = {}
     for task in placed.tasks:
@@ -191,7 +192,7 @@ def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> d
 
 
 def _spans(core: Core, placed: Placed, machines: Sequence[int]) -> dict[str, int]:
-    """Over how many islands, switches and racks the tasks in the gang's own pool are spread, of the levels known there."""
+    """By level of the topology (island, switch, rack), over how many places the tasks in the gang's own pool are spread."""
     if placed.pool not in core.machines.pools:
         return {}
     rules = core.machines.rules.get(placed.pool) or PoolRules()
@@ -205,27 +206,33 @@ def _spans(core: Core, placed: Placed, machines: Sequence[int]) -> dict[str, int
 
 
 def _filters(core: Core, pool: int, ask: TaskAsk, chosen: Sequence[int], counted: _Counted) -> dict[str, Any]:
-    """What a task asks for, and which filter keeps it out of how many machines other than those chosen."""
+    """What a task asks for, and how many machines, other than those chosen, each filter keeps out."""
     ranking = ranking_of(core.machines, pool, ask)
     refusals = counted.known.get((pool, ask))
     if refusals is None:
         refusals = counted.known[pool, ask] = ranking.tally() if ranking is not None else ()
-    own: dict[str, int] = {}
+    own: dict[FilterCode | None, int] = {}
     for machine in chosen:
-        one = core.machines.class_of[machine]
-        if ranking is not None and one.kind.pool == pool:
-            code = refusal(one, ranking.shape)
+        machine_class = core.machines.class_of[machine]
+        if ranking is not None and machine_class.kind.pool == pool:
+            code = refusal(machine_class, ranking.shape)
             own[code] = own.get(code, 0) + 1
-    others = [replace(each, machines=each.machines - own.get(each.code, 0)) for each in refusals]
-    return {"ask": ask.resources.as_dict(), "filters": [_filter(each) for each in others if each.machines > 0]}
+    elsewhere = [replace(each, machines=each.machines - own.get(each.code, 0)) for each in refusals]
+    return {"ask": ask.resources.as_dict(), "filters": [_filter(each) for each in elsewhere if each.machines > 0]}
 
 
 def _row(row: ScoreRow) -> dict[str, Any]:
     return {"machine": row.machine, "total": row.total, "terms": [list(term) for term in row.terms]}
 
 
-def _filter(one: Refusal) -> dict[str, Any]:
-    values = {"code": one.code, "machines": one.machines, "need": one.need, "best": one.best, "never": one.never}
+def _filter(refusal: Refusal) -> dict[str, Any]:
+    values = {
+        "code": refusal.code,
+        "machines": refusal.machines,
+        "need": refusal.need,
+        "best": refusal.best,
+        "never": refusal.never,
+    }
     return {key: value for key, value in values.items() if value}
 
 

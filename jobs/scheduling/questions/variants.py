@@ -1,4 +1,4 @@
-"""Asks with less in them, and machines with more: what a suggestion may come to.
+"""Smaller asks and larger machines, of which suggestions are made.
 
 Nothing here decides whether they help; `suggest.py` tries them.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
@@ -15,18 +14,13 @@ from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 COPIES_MAX = 64  # Of a task that asks for nothing.
 
 
-def each_asking(gang: GangAsk, **values: Any) -> GangAsk:
-    """The same gang whose every task asks so."""
-    return replace(gang, roles=tuple(replace(role, ask=replace(role.ask, **values)) for role in gang.roles))
-
-
 def loosely(together: str) -> str:
-    """Near if possible, instead of only within one place."""
+    """The wish to be near each other if possible, instead of only within one place."""
     return together if together in ("", PACK, SPREAD) else PACK
 
 
 def with_fewer(role: RoleAsk, count: int) -> RoleAsk:
-    """At least so many; at most what it asked for, where it left that open."""
+    """The role with at least `count` tasks; at most as many as it asked for, where minimum and maximum differ."""
     return replace(role, minimum=count, maximum=count if role.minimum == role.maximum else role.maximum)
 
 
@@ -35,7 +29,7 @@ def tolerated(gang: GangAsk) -> frozenset[str]:
 
 
 def machine_for(asks: Sequence[TaskAsk], like: Machine | None, pool: int) -> Machine:
-    """A machine as the pool has them, larger where a task needs it to be."""
+    """A machine like those of the pool, larger where a task needs it."""
     labels = dict(like.labels) if like is not None else {}
     labels.update({label: min(accepted) for ask in asks for label, accepted in ask.needs if accepted})
     model = like.model if like is not None else ""
@@ -55,11 +49,11 @@ def machine_for(asks: Sequence[TaskAsk], like: Machine | None, pool: int) -> Mac
     )
 
 
-def copies_on(ask: TaskAsk, one: Machine) -> int:
+def copies_on(ask: TaskAsk, machine: Machine) -> int:
     """How many tasks an empty machine takes; shares of a device count as whole ones."""
     rooms = (
-        (one.cpu_millis, ask.cpu_millis),
-        (one.memory_bytes, ask.memory_bytes),
-        (one.gpus, -(-ask.gpu_millis // WHOLE_MILLIS)),
+        (machine.cpu_millis, ask.cpu_millis),
+        (machine.memory_bytes, ask.memory_bytes),
+        (machine.gpus, -(-ask.gpu_millis // WHOLE_MILLIS)),
     )
     return min((room // want for room, want in rooms if want), default=COPIES_MAX)

@@ -1,11 +1,11 @@
-"""What if: a state with some of it changed, and what a pass would then do against what it does without.
+"""What if: a changed state, and what a pass would do with it compared to the state as it is.
 
 A change is a value, and `apply` gives the changed state: the same `State` that the scheduler is built from, so the answer comes
-from the code that schedules. Nothing is guessed: who has to leave a machine that is taken away waits again, with the place in
-the order that it had; what a limit or a price of priority does to others shows in their decisions, too.
+from the code that schedules. Nothing is guessed: a job that has to leave a removed machine waits again, with the place in the
+order that it had; what a limit or a priority does to other jobs shows in their decisions, too.
 
-Changes may name what is not there, or add what is: `unknown` lists these, and `apply` passes over them. Whether a changed tree of
-limits holds is judged by `tenants/quota/edits.py`.
+Changes may name objects that do not exist, or add objects that do: `unknown` lists these, and `apply` skips them. Whether a
+changed tree of limits is valid is judged by `tenants/capacity/quota/edits.py`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.snapshot import Held, State, build
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason
-from jobs.scheduling.core.state.work import HeldRoom, Job
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, WaitReason
+from jobs.scheduling.core.state.work import HeldRoom, JobAsk
 from kernel.resources import Resources
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import CAPPED, UserCap, UserCaps
-from tenants.quota.edits import Change as SetLimits
-from tenants.quota.edits import edited
-from tenants.quota.limits import Capacity
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import CAPPED, CapFacts, UserCaps
+from tenants.capacity.quota.edits import Change as SetLimits
+from tenants.capacity.quota.edits import edited
+from tenants.capacity.quota.limits import Capacity
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """These jobs wait, too. One whose id waits already takes its place: so an ask, a priority or an order is changed."""
+    """These jobs wait, too. A job whose id waits already replaces it, which changes its ask, priority or order."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobAsk, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A waiting job asks for something else, would go to other pools, or ends sooner. What is None stays."""
+    """A waiting job asks for something else, would go to other pools, or ends sooner. None: unchanged."""
 
     job_id: str
     gang: GangAsk | None = None
@@ -48,7 +48,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A waiting job has another priority, or another place in its own queue (`order`: in seconds, see `Job`)."""
+    """A waiting job has another priority, or another place in its own queue (`order`: in seconds, see `JobAsk`)."""
 
     job_id: str
     priority: int | None = None
@@ -78,7 +78,7 @@ class AddMachines:
 
 @dataclass(frozen=True, slots=True)
 class RemoveMachine:
-    """A machine is gone. Whoever ran on it, with any of its tasks, waits again."""
+    """A machine is gone. Jobs with a task on it wait again."""
 
     pool: int
     name: str
@@ -101,16 +101,16 @@ class SetPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class ReserveWindow:
     """A tenant has booked GPUs for a window, too."""
 
-    window: Booked
+    booking: Booked
 
 
 @dataclass(frozen=True, slots=True)
 class SetCap:
-    """How much of `what` (see `UserCap`) one user, or all users of a tenant `TOGETHER`, may hold there; None: any amount. A user
-    without a line of their own gets one, which begins as that of everybody."""
+    """How much of `what` (see `CapFacts`) one user, or all users of a tenant `TOGETHER`, may hold there; None: any amount. A
+    user without a line of their own gets one, which begins as the line for all users."""
 
     tenant_id: uuid.UUID
     user_id: uuid.UUID
@@ -118,7 +118,9 @@ class SetCap:
     amount: int | None
 
 
-Change = Submit | Reserve | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetCap | SetPolicy
+Change = (
+    Submit | ReserveWindow | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetCap | SetPolicy
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,53 +133,53 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """A job waits and why. `clears`: it has been given room that these are told to leave, and starts when they have."""
+class WaitResult:
+    """A job waits, and why. `clears`: jobs that are told to leave room for it; it starts when they have left."""
 
     job_id: str
-    reason: Reason | None
+    reason: WaitReason | None
     clears: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassResult:
     """What one pass over a state decides."""
 
     starts: tuple[Start, ...]
-    waits: tuple[Waits, ...]
+    waits: tuple[WaitResult, ...]
     evicted: tuple[Evict, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Both passes, and in what they differ: ids, in order. `displaced`: ran on machines that were taken away."""
+    """Both passes, and the jobs for which they differ: ids, in order. `displaced`: jobs that ran on removed machines."""
 
-    before: Pass
-    after: Pass
-    starts: tuple[str, ...]  # Would start now, and would not without the change.
-    starts_not: tuple[str, ...]  # Would start without it, and not with it.
-    waits: tuple[str, ...]  # Would wait that did not, or for another reason, or clear other room.
+    before: PassResult
+    after: PassResult
+    starts: tuple[str, ...]  # Would start with the change only.
+    starts_not: tuple[str, ...]  # Would start without the change only.
+    waits: tuple[str, ...]  # Would wait with the change only, or for another reason, or would clear other room.
     evicted: tuple[str, ...]
-    spared: tuple[str, ...]  # Would be evicted without it only.
+    spared: tuple[str, ...]  # Would be evicted without the change only.
     displaced: tuple[str, ...]
-    unknown: tuple[int, ...] = ()  # Indexes of changes that name what is not there.
+    unknown: tuple[int, ...] = ()  # Indexes of changes that name objects that do not exist.
 
 
 def what_if(state: State, changes: Sequence[Change]) -> Answer:
     """One pass with these changes against one without."""
     changed = apply(state, changes)
     before, after = one_pass(state), one_pass(changed)
-    started, starting = {one.job_id for one in before.starts}, {one.job_id for one in after.starts}
-    still = {job.id for job in changed.waiting} | {one.job.id for one in changed.running}
-    old = {one.job_id: one for one in before.waits}
-    evicted, evicting = {one.id for one in before.evicted}, {one.id for one in after.evicted}
-    ran = {one.job.id for one in state.running}
+    started, starting = {start.job_id for start in before.starts}, {start.job_id for start in after.starts}
+    still = {job.id for job in changed.waiting} | {held.job.id for held in changed.running}
+    old = {wait.job_id: wait for wait in before.waits}
+    evicted, evicting = {eviction.id for eviction in before.evicted}, {eviction.id for eviction in after.evicted}
+    ran = {held.job.id for held in state.running}
     return Answer(
         before,
         after,
         starts=tuple(sorted(starting - started)),
         starts_not=tuple(sorted((started - starting) & still)),
-        waits=tuple(one.job_id for one in after.waits if _differs(old.get(one.job_id), one)),
+        waits=tuple(wait.job_id for wait in after.waits if _differs(old.get(wait.job_id), wait)),
         evicted=tuple(sorted(evicting - evicted)),
         spared=tuple(sorted((evicted - evicting) & still)),
         displaced=tuple(sorted(job.id for job in changed.waiting if job.id in ran)),
@@ -185,26 +187,28 @@ def what_if(state: State, changes: Sequence[Change]) -> Answer:
     )
 
 
-def one_pass(state: State) -> Pass:
+def one_pass(state: State) -> PassResult:
     """What the next pass decides about a state."""
     core = build(state)
     return told(state, core, core.decide(state.at))
 
 
-def told(state: State, core: Core, decisions: Iterable[Decision]) -> Pass:
-    """The decisions of a pass with a reason for everybody who waits; one that has to leave in the same pass does not start."""
+def told(state: State, core: Core, decisions: Iterable[Decision]) -> PassResult:
+    """The decisions of a pass, with a reason for each waiting job; a job that has to leave in the same pass does not start."""
     decisions = tuple(decisions)
-    evicted = {one.id for one in decisions if isinstance(one, Evict)}
-    placed = {one.id: one.placed for one in decisions if isinstance(one, Admit) and one.id not in evicted}
-    claims = {one.id: one.victims for one in decisions if isinstance(one, Claim)}
-    return Pass(
+    evicted = {decision.id for decision in decisions if isinstance(decision, Evict)}
+    placed = {
+        decision.id: decision.placed for decision in decisions if isinstance(decision, Admit) and decision.id not in evicted
+    }
+    claims = {decision.id: decision.victims for decision in decisions if isinstance(decision, Claim)}
+    return PassResult(
         tuple(Start(job_id, placed[job_id], _names(core, placed[job_id])) for job_id in sorted(placed)),
         tuple(
-            Waits(job.id, core.why(job.id), claims.get(job.id, ()))
-            for job in sorted(state.waiting, key=lambda one: one.id)
+            WaitResult(job.id, core.why(job.id), claims.get(job.id, ()))
+            for job in sorted(state.waiting, key=lambda job: job.id)
             if job.id not in placed
         ),
-        tuple(sorted((one for one in decisions if isinstance(one, Evict)), key=lambda one: one.id)),
+        tuple(sorted((decision for decision in decisions if isinstance(decision, Evict)), key=lambda eviction: eviction.id)),
     )
 
 
@@ -213,38 +217,39 @@ def _names(core: Core, placed: Placed) -> tuple[str, ...]:
 
 
 def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State:
-    """The state that a pass leaves behind: what it started runs, and who has to leave was told."""
-    admitted = {one.id for one in decisions if isinstance(one, Admit)}
-    leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
-    moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
+    """The state after a pass: what it started runs, and jobs that have to leave were told."""
+    admitted = {decision.id for decision in decisions if isinstance(decision, Admit)}
+    leaving = {decision.id: decision.claimant for decision in decisions if isinstance(decision, Evict)}
+    migrating = {decision.id for decision in decisions if isinstance(decision, Evict) and decision.to is not None}
     state = replace(state, reserved=core.reservations.kept(), unplannable=core.reservations.unplannable(), claims=core.claims())
     if not admitted and not leaving:
         return state
     runs = [
-        replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for), moves=one.moves or one.job.id in moving)
-        for one in state.running
+        replace(held, leaving_for=leaving.get(held.job.id, held.leaving_for), migrates=held.migrates or held.job.id in migrating)
+        for held in state.running
     ]
     for job_id in sorted(admitted & core.running.keys()):
-        one = core.running[job_id]
-        runs.append(Held(one.job, one.placed, one.need, one.started_at, leaving_for=leaving.get(job_id, "")))
+        started = core.running[job_id]
+        runs.append(Held(started.job, started.placed, started.need, started.started_at, leaving_for=leaving.get(job_id, "")))
     waiting = tuple(job for job in state.waiting if job.id not in admitted)
     return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at))
 
 
 def apply(state: State, changes: Sequence[Change]) -> State:
-    """The state with these changes made, in their order; what names nothing that is there changes nothing."""
+    """The state with these changes made, in their order; a change that names an object that does not exist is skipped."""
     for change in changes:
         state = _plannable_again(_apply(state, change), state, change)
     return state
 
 
 def _plannable_again(after: State, before: State, change: Change) -> State:
-    """A start may be found now for those for whom none was, as in the core that is told of such a change."""
+    """The state with those jobs forgotten for which no start was found but may be found now, as a core that is told of the
+    change forgets them."""
     match change:
         case Ask() | Rank() | Release():
-            return replace(after, unplannable=tuple(one for one in after.unplannable if one != change.job_id))
+            return replace(after, unplannable=tuple(job_id for job_id in after.unplannable if job_id != change.job_id))
         case End():
-            ended = next((one.job for one in before.running if one.job.id == change.job_id), None)
+            ended = next((held.job for held in before.running if held.job.id == change.job_id), None)
             if ended is None or ended.max_runtime or ended.cautious or before.policy.assumed_runtime_seconds:
                 return after
             return replace(after, unplannable=())
@@ -255,7 +260,7 @@ def _plannable_again(after: State, before: State, change: Change) -> State:
 
 
 def unknown(state: State, changes: Sequence[Change]) -> tuple[int, ...]:
-    """Which changes name a job, machine or queue that is not there when their turn comes."""
+    """Indexes of the changes that name a job, machine or queue that does not exist when their turn comes."""
     found = []
     for index, change in enumerate(changes):
         if not _is_known(state, change):
@@ -269,15 +274,15 @@ def _is_known(state: State, change: Change) -> bool:
         case Ask() | Rank() | Release():
             return any(job.id == change.job_id for job in state.waiting)
         case End():
-            return any(change.job_id == job.id for job in (*state.waiting, *(one.job for one in state.running)))
+            return any(change.job_id == job.id for job in (*state.waiting, *(held.job for held in state.running)))
         case RemoveMachine() | Block():
-            return any((one.pool, one.name) == (change.pool, change.name) for one in state.machines)
+            return any((machine.pool, machine.name) == (change.pool, change.name) for machine in state.machines)
         case SetLimits():
             return any(queue.id == change.queue_id for queue in state.queues)
-        case Reserve():
-            return any(queue.id == change.window.queue_id for queue in state.queues)
+        case ReserveWindow():
+            return any(queue.id == change.booking.queue_id for queue in state.queues)
         case AddMachines():
-            return {(one.pool, one.name) for one in change.machines}.isdisjoint(_order(state.machines))
+            return {(machine.pool, machine.name) for machine in change.machines}.isdisjoint(_order(state.machines))
         case _:
             return True
 
@@ -288,7 +293,9 @@ def _apply(state: State, change: Change) -> State:
             ids = {job.id for job in change.jobs}
             return replace(state, waiting=(*(job for job in state.waiting if job.id not in ids), *change.jobs))
         case Ask():
-            state = replace(state, reserved=tuple(one for one in state.reserved if one.id != change.job_id))
+            state = replace(
+                state, reserved=tuple(reservation for reservation in state.reserved if reservation.id != change.job_id)
+            )
             return _edit(state, change.job_id, gang=change.gang, pools=change.pools, max_runtime=change.max_runtime)
         case Rank():
             return _edit(state, change.job_id, priority=change.priority, order=change.order)
@@ -306,8 +313,10 @@ def _apply(state: State, change: Change) -> State:
             return _without_machine(state, change)
         case Block():
             machines = tuple(
-                replace(one, blocked=change.blocked) if (one.pool, one.name) == (change.pool, change.name) else one
-                for one in state.machines
+                replace(machine, blocked=change.blocked)
+                if (machine.pool, machine.name) == (change.pool, change.name)
+                else machine
+                for machine in state.machines
             )
             return replace(state, machines=machines)
         case SetLimits():
@@ -316,43 +325,43 @@ def _apply(state: State, change: Change) -> State:
             return replace(state, caps=_capped(state.caps, change))
         case SetPolicy():
             return replace(state, policy=change.policy)
-        case Reserve():
-            return replace(state, windows=(*state.windows, change.window))
+        case ReserveWindow():
+            return replace(state, bookings=(*state.bookings, change.booking))
 
 
-def _capped(caps: tuple[UserCap, ...], change: SetCap) -> tuple[UserCap, ...]:
-    """The caps with a line changed, or a new one where the user had only that of everybody."""
-    mine = UserCaps(caps).cap_of(change.tenant_id, change.user_id) or UserCap(change.tenant_id, change.user_id)
+def _capped(caps: tuple[CapFacts, ...], change: SetCap) -> tuple[CapFacts, ...]:
+    """The caps with a line changed, or a new line where the user had only the line for all users."""
+    mine = UserCaps(caps).cap_of(change.tenant_id, change.user_id) or CapFacts(change.tenant_id, change.user_id)
     amounts = {what: getattr(mine, what) for what in CAPPED} | {change.what: change.amount}
-    line = UserCap(change.tenant_id, change.user_id, **amounts)
+    line = CapFacts(change.tenant_id, change.user_id, **amounts)
     place = (change.tenant_id, change.user_id)
-    return (*(one for one in caps if (one.tenant_id, one.user_id) != place), line)
+    return (*(cap for cap in caps if (cap.tenant_id, cap.user_id) != place), line)
 
 
 def _edit(state: State, job_id: str, **values: Any) -> State:
-    """Other values for fields of a waiting job; None leaves one as it is."""
+    """The state with other values for fields of a waiting job; None: unchanged."""
     given = {name: value for name, value in values.items() if value is not None}
     return replace(state, waiting=tuple(replace(job, **given) if job.id == job_id else job for job in state.waiting))
 
 
 def _end(state: State, job_id: str) -> State:
-    """Who leaves for a job that gives up is still leaving; nobody gets the room meanwhile but by a new decision."""
+    """The state without a job. Jobs that leave for it still leave; only a new decision gives their room to another job."""
     running = tuple(
-        replace(one, leaving=True, leaving_for="") if one.leaving_for == job_id else one
-        for one in state.running
-        if one.job.id != job_id
+        replace(held, leaving=True, leaving_for="") if held.leaving_for == job_id else held
+        for held in state.running
+        if held.job.id != job_id
     )
     return replace(state, running=running, waiting=tuple(job for job in state.waiting if job.id != job_id))
 
 
 def _with_machines(state: State, machines: Sequence[Machine]) -> State:
-    new = {(one.pool, one.name): one for one in machines}
-    kept = {(one.pool, one.name): one for one in state.machines}
+    new = {(machine.pool, machine.name): machine for machine in machines}
+    kept = {(machine.pool, machine.name): machine for machine in state.machines}
     return _renumbered(state, {**new, **kept}, state.running, state.waiting)
 
 
 def _without_machine(state: State, change: RemoveMachine) -> State:
-    kept = {(one.pool, one.name): one for one in state.machines}
+    kept = {(machine.pool, machine.name): machine for machine in state.machines}
     if kept.pop((change.pool, change.name), None) is None:
         return state
     number = _order(state.machines).index((change.pool, change.name))
@@ -366,7 +375,7 @@ def _without_machine(state: State, change: RemoveMachine) -> State:
 
 
 def gang_of(held: Held) -> GangAsk:
-    """What one who runs asks for again: its own ask where that is known, else as many tasks as it has."""
+    """What a running job asks for when it waits again: its own ask where that is known, else the tasks that it has."""
     if held.job.gang.roles:
         return held.job.gang
     counts: dict[tuple[str, TaskAsk], int] = {}
@@ -380,10 +389,10 @@ def gang_of(held: Held) -> GangAsk:
 
 
 def _renumbered(
-    state: State, machines: Mapping[tuple[int, str], Machine], running: Iterable[Held], waiting: Iterable[Job]
+    state: State, machines: Mapping[tuple[int, str], Machine], running: Iterable[Held], waiting: Iterable[JobAsk]
 ) -> State:
-    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them. What was
-    booked, claimed or kept on a machine that is gone is gone."""
+    """The state with these machines. They are numbered by pool and name, so every placement is renumbered; capacities change by
+    their difference. Reserved starts, claims and seats on a machine that is gone are dropped."""
     before = _order(state.machines)
     position = {key: index for index, key in enumerate(sorted(machines))}
     gone = {number for number, key in enumerate(before) if key not in position}
@@ -395,27 +404,29 @@ def _renumbered(
         return all(task.machine not in gone for task in tasks)
 
     moved = [replace(held, placed=replace(held.placed, tasks=there(held.placed.tasks))) for held in running]
-    reserved = [one._replace(tasks=there(one.tasks)) for one in state.reserved if is_there(one.tasks)]
+    reserved = [
+        reservation._replace(tasks=there(reservation.tasks)) for reservation in state.reserved if is_there(reservation.tasks)
+    ]
     seats = [
-        replace(one, placed=replace(one.placed, tasks=there(one.placed.tasks)))
-        for one in state.seats
-        if is_there(one.placed.tasks)
+        replace(seat, placed=replace(seat.placed, tasks=there(seat.placed.tasks)))
+        for seat in state.seats
+        if is_there(seat.placed.tasks)
     ]
     claims = [
         replace(
-            one,
-            tasks=there(one.tasks),
-            left_over=tuple(held._replace(machine=position[before[held.machine]]) for held in one.left_over),
-            seats=tuple(replace(seat, tasks=there(seat.tasks)) for seat in one.seats),
+            claim,
+            tasks=there(claim.tasks),
+            left_over=tuple(held._replace(machine=position[before[held.machine]]) for held in claim.left_over),
+            seats=tuple(replace(seat, tasks=there(seat.tasks)) for seat in claim.seats),
         )
-        for one in state.claims
-        if is_there(one.tasks) and is_there(one.left_over) and all(is_there(seat.tasks) for seat in one.seats)
+        for claim in state.claims
+        if is_there(claim.tasks) and is_there(claim.left_over) and all(is_there(seat.tasks) for seat in claim.seats)
     ]
     old: dict[int, Resources] = {}
     new: dict[int, Resources] = {}
     for sums, each in ((old, state.machines), (new, machines.values())):
-        for one in each:
-            sums[one.pool] = sums.get(one.pool, Resources()) + whole_of(one)
+        for machine in each:
+            sums[machine.pool] = sums.get(machine.pool, Resources()) + whole_of(machine)
     capacities = tuple(
         _resized(capacity, old.get(pool, Resources()), new.get(pool, Resources()))
         for pool, capacity in enumerate(state.capacities)
@@ -433,12 +444,12 @@ def _renumbered(
 
 
 def _order(machines: Iterable[Machine]) -> list[tuple[int, str]]:
-    return sorted((one.pool, one.name) for one in machines)
+    return sorted((machine.pool, machine.name) for machine in machines)
 
 
-def whole_of(one: Machine) -> Resources:
+def whole_of(machine: Machine) -> Resources:
     """All that a machine has."""
-    return Resources(one.cpu_millis, one.memory_bytes, one.gpus * WHOLE_MILLIS)
+    return Resources(machine.cpu_millis, machine.memory_bytes, machine.gpus * WHOLE_MILLIS)
 
 
 def _resized(capacity: Capacity, old: Resources, new: Resources) -> Capacity:
@@ -453,8 +464,8 @@ def _resized(capacity: Capacity, old: Resources, new: Resources) -> Capacity:
     )
 
 
-def _differs(old: Waits | None, new: Waits) -> bool:
-    """Whether a job waits for something else; amounts that only moved are no difference."""
+def _differs(old: WaitResult | None, new: WaitResult) -> bool:
+    """Whether a job waits for something else; other amounts of the same reason are no difference."""
     if old is None:
         return True
     was, now = old.reason, new.reason

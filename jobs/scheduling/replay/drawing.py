@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 WIDTH, LEFT, RIGHT, TOP, PLOT, GAP = 860, 70, 170, 44, 200, 70
 COLOURS = ("#2b6cb0", "#dd6b20", "#38a169", "#805ad5")
 Steps = Sequence[tuple[int, float]]
-"""Moments in seconds since 1970, and what is true from each on."""
+"""Moments in seconds since 1970, each with the value from then on."""
 
 
 def curves(title: str, panels: Mapping[str, Mapping[str, Steps]], begins_at: int, ends_at: int) -> str:
@@ -62,7 +62,7 @@ def _y(value: float, high: float, top: int) -> float:
 
 
 def _thinned(steps: Steps) -> Steps:
-    """At most so many points as one can see apart: of each stretch the highest."""
+    """At most as many points as can be told apart on screen: of each stretch the highest."""
     many = 2 * (WIDTH - LEFT - RIGHT)
     if len(steps) <= many:
         return steps

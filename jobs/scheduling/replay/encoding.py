@@ -1,8 +1,11 @@
-"""Values of the scheduler as plain JSON and back: what two machines write of equal values is equal to the byte.
+"""Values of the scheduler as plain JSON and back: equal values give equal bytes on any machine.
 
-Every class is written by its fields, so a field that is added is written and read without a word here. Sets are sorted, mappings
-too; there are integers and no floats. What is read must be exactly what would have been written: an unknown field, a missing one
-or a value of another type is refused with the way to it, and nothing is guessed.
+Every class is written by its fields, so a new field is written and read without a change here. Sets are sorted, mappings too;
+there are integers and no floats. What is read must be exactly what would have been written: an unknown field, a missing field or
+a value of another type is refused with its path, and nothing is guessed.
+
+Older files stay readable, and digests stay equal: a field that was renamed is written by its first name (`WRITTEN_AS`), and a
+field that was added later is not written where it has its default, which a missing one means (`ADDED`).
 
 `GangAsk` is the exception: many jobs ask for the same, so each one is written once and referred to by its number.
 """
@@ -22,12 +25,20 @@ from typing import Any
 from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.scores import Mix
+from jobs.scheduling.core.state.decisions import Reserve
+from jobs.scheduling.core.state.policy import Policy
+from jobs.scheduling.core.state.work import JobAsk
 
 INTEGER_BITS_MAX = 128  # Sums of amounts over years fit by far; a longer number is a mistake or an attack.
+WRITTEN_AS: Mapping[type, Mapping[str, str]] = {Policy: {"replan_seconds": "rebook_seconds"}}
+"""By class and field, the name in files where it differs from the name in code."""
+
+ADDED: Mapping[type, Mapping[str, Any]] = {JobAsk: {"grace_seconds": None}, Reserve: {"by": ""}}
+"""By class, the fields that were added later, with the defaults that are not written."""
 
 
 class Unreadable(ValueError):
-    """What was found is not what would have been written. `where` is the way to it from the line, `/gang/roles/0`."""
+    """What was read is not what would have been written. `where`: its path in the line, `/gang/roles/0`."""
 
     def __init__(self, code: str, where: str, what: str) -> None:
         super().__init__(f"{where or '/'}: {what}" if where else what)
@@ -37,7 +48,7 @@ class Unreadable(ValueError):
 
 
 def text(value: object) -> str:
-    """The one way in which a plain value is written."""
+    """A plain value as it is written, always in the same way."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -64,13 +75,19 @@ class Encoding:
             return [[cpu, memory, gpu, sorted(models), often] for (cpu, memory, gpu, models), often in value.shapes]
         kind: Any = type(value)
         if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
-            return {name: self.plain(getattr(value, name)) for name in _hints(kind)}
+            added = ADDED.get(kind, {})
+            read = ((name, written, getattr(value, name)) for name, written in _names(kind))
+            return {
+                written: self.plain(field_value)
+                for name, written, field_value in read
+                if name not in added or field_value != added[name]
+            }
         if isinstance(value, frozenset | set):
-            return sorted((self.plain(one) for one in value), key=text)
+            return sorted((self.plain(item) for item in value), key=text)
         if isinstance(value, Mapping):
             return self._mapping(value)
         if isinstance(value, tuple | list):
-            return [self.plain(one) for one in value]
+            return [self.plain(item) for item in value]
         raise TypeError(f"nothing says how a {type(value).__name__} is written")
 
     def whole_gang(self, gang: GangAsk) -> dict[str, Any]:
@@ -88,22 +105,22 @@ class Encoding:
         return number
 
     def _mapping(self, value: Mapping[Any, Any]) -> Any:
-        plain = [(self.plain(key), self.plain(one)) for key, one in value.items()]
+        plain = [(self.plain(key), self.plain(item)) for key, item in value.items()]
         if all(isinstance(key, str) for key, _ in plain):
             return dict(plain)
-        return sorted(([key, one] for key, one in plain), key=text)
+        return sorted(([key, item] for key, item in plain), key=text)
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
     def value(self, kind: Any, found: Any, where: str = "") -> Any:
-        """What `plain` made this of, for a value of a type."""
+        """The value of a type that `plain` would write like this."""
         origin = typing.get_origin(kind)
         if origin in (typing.Union, types.UnionType):
-            return None if found is None else self._of_one(kind, found, where)
+            return None if found is None else self._optional(kind, found, where)
         if origin is tuple:
             return self._tuple(typing.get_args(kind), found, where)
         if origin is frozenset:
-            return frozenset(self.value(typing.get_args(kind)[0], one, where) for one in _list(found, where))
+            return frozenset(self.value(typing.get_args(kind)[0], item, where) for item in _list(found, where))
         if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
             return self._read_mapping(typing.get_args(kind), found, where)
         reader = _READERS.get(kind)
@@ -117,14 +134,17 @@ class Encoding:
 
     def fields(self, kind: type, found: Any, where: str = "") -> Any:
         """A value of a class from all its fields."""
-        read = self.members(_hints(kind), found, where)
+        hints, names = _hints(kind), _names(kind)
+        if isinstance(found, dict):
+            found = {**ADDED.get(kind, {}), **found}
+        read = self.members({written: hints[name] for name, written in names}, found, where)
         try:
-            return kind(**read)
+            return kind(**{name: read[written] for name, written in names})
         except AssertionError as broken:
             raise Unreadable("invalid", where, f"no {kind.__name__} has these values {broken}".rstrip()) from None
 
     def members(self, hints: Mapping[str, Any], found: Any, where: str = "") -> dict[str, Any]:
-        """The values of fields by name: of all of them, and of no others."""
+        """The values of fields by name, where there are exactly these fields."""
         if not isinstance(found, dict):
             raise Unreadable("invalid", where, f"an object was expected, of {', '.join(hints)}")
         unknown = sorted(set(found) - set(hints))
@@ -142,7 +162,7 @@ class Encoding:
         return _hints(kind)
 
     def read_gang(self, found: Any, where: str = "") -> None:
-        """A line of the table: the next number stands for this gang from here on."""
+        """Add a gang to the table, under the next number."""
         self.gangs.append(self.fields(GangAsk, found, where))
 
     def _gang(self, found: Any, where: str) -> GangAsk:
@@ -151,29 +171,36 @@ class Encoding:
             raise Unreadable("invalid", where, f"there is no gang {number} so far")
         return self.gangs[number]
 
-    def _of_one(self, kind: Any, found: Any, where: str) -> Any:
-        (only,) = (one for one in typing.get_args(kind) if one is not type(None))
+    def _optional(self, kind: Any, found: Any, where: str) -> Any:
+        (only,) = (member for member in typing.get_args(kind) if member is not type(None))
         return self.value(only, found, where)
 
     def _tuple(self, kinds: tuple[Any, ...], found: Any, where: str) -> tuple[Any, ...]:
         items = _list(found, where)
         if len(kinds) == 2 and kinds[1] is Ellipsis:
-            return tuple(self.value(kinds[0], one, f"{where}/{at}") for at, one in enumerate(items))
+            return tuple(self.value(kinds[0], item, f"{where}/{at}") for at, item in enumerate(items))
         if len(items) != len(kinds):
             raise Unreadable("invalid", where, f"{len(kinds)} values were expected, not {len(items)}")
-        return tuple(self.value(kind, one, f"{where}/{at}") for at, (kind, one) in enumerate(zip(kinds, items, strict=True)))
+        return tuple(self.value(kind, item, f"{where}/{at}") for at, (kind, item) in enumerate(zip(kinds, items, strict=True)))
 
     def _read_mapping(self, kinds: tuple[Any, ...], found: Any, where: str) -> dict[Any, Any]:
         key_kind, value_kind = kinds
-        pairs = found.items() if isinstance(found, dict) else [_pair(one, where) for one in _list(found, where)]
-        return {self.value(key_kind, key, where): self.value(value_kind, one, f"{where}/{key}") for key, one in pairs}
+        pairs = found.items() if isinstance(found, dict) else [_pair(pair, where) for pair in _list(found, where)]
+        return {self.value(key_kind, key, where): self.value(value_kind, item, f"{where}/{key}") for key, item in pairs}
 
 
 @cache
 def _hints(kind: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(kind)
-    names = [one.name for one in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
+    names = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
     return {name: hints[name] for name in names}
+
+
+@cache
+def _names(kind: type) -> tuple[tuple[str, str], ...]:
+    """Each field's name in code, and in files."""
+    written = WRITTEN_AS.get(kind, {})
+    return tuple((name, written.get(name, name)) for name in _hints(kind))
 
 
 def _list(found: Any, where: str) -> list[Any]:
@@ -218,17 +245,17 @@ def _member(kind: type[enum.Enum], found: Any, where: str) -> enum.Enum:
     try:
         return kind(found)
     except ValueError:
-        raise Unreadable("invalid", where, f"one of {[one.value for one in kind]} was expected") from None
+        raise Unreadable("invalid", where, f"one of {[member.value for member in kind]} was expected") from None
 
 
 def _mix(found: Any, where: str) -> Mix:
     shapes = []
-    for at, one in enumerate(_list(found, where)):
+    for at, row in enumerate(_list(found, where)):
         here = f"{where}/{at}"
-        if not isinstance(one, list) or len(one) != 5:
+        if not isinstance(row, list) or len(row) != 5:
             raise Unreadable("invalid", here, "CPU, memory, GPU, models and how often were expected")
-        cpu, memory, gpu, often = (_integer(one[place], here) for place in (0, 1, 2, 4))
-        shapes.append((TaskAsk(cpu, memory, gpu, frozenset(_string(model, here) for model in _list(one[3], here))), often))
+        cpu, memory, gpu, often = (_integer(row[place], here) for place in (0, 1, 2, 4))
+        shapes.append((TaskAsk(cpu, memory, gpu, frozenset(_string(model, here) for model in _list(row[3], here))), often))
     return Mix(shapes)
 
 

@@ -1,4 +1,4 @@
-"""What a replay came to, for people: waits, use, how evenly shares were given. Floats appear here and nowhere before."""
+"""Figures of a replay for people: waits, use, evenness of shares. Floats appear here only."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs.scheduling.replay.run import Window
+from jobs.scheduling.replay.run import UsageWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitTimes:
     """Seconds from submission to the first start."""
 
     jobs: int
@@ -19,23 +19,23 @@ class Waits:
     most: int  # What 95 of 100 waited at most.
 
 
-def waits(values: Iterable[int]) -> Waits:
+def waits(values: Iterable[int]) -> WaitTimes:
     ordered = sorted(values)
     if not ordered:
-        return Waits(0, 0.0, 0, 0)
-    return Waits(len(ordered), statistics.fmean(ordered), ranked(ordered, 50), ranked(ordered, 95))
+        return WaitTimes(0, 0.0, 0, 0)
+    return WaitTimes(len(ordered), statistics.fmean(ordered), ranked(ordered, 50), ranked(ordered, 95))
 
 
 def ranked(ordered: Sequence[int], percent: int) -> int:
-    """The smallest value that so many of 100 do not pass."""
+    """The smallest value that `percent` of 100 values do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def jain(windows: Iterable[Window], weight: Mapping[int, int], capacity: int) -> tuple[float, float]:
+def jain(windows: Iterable[UsageWindow], weight: Mapping[int, int], capacity: int) -> tuple[float, float]:
     """Jain's index over held / owed of queues with unmet demand, mean of the windows with two or more of them.
 
-    Owed is what each would get if the whole capacity were divided by weight, no one getting more than it has use for, at that
-    moment. The second number counts who has more than is owed as having what is owed.
+    Owed is what each queue would get if the whole capacity were divided by weight, without giving a queue more than it has use
+    for, at that moment. For the second number a queue that holds more than it is owed counts as holding what it is owed.
     """
     raw, capped = [], []
     for window in windows:
@@ -55,7 +55,7 @@ def evenness(parts: Sequence[float]) -> float:
 
 
 def max_min(wanted: Mapping[int, int], weight: Mapping[int, int], capacity: int) -> dict[int, float]:
-    """By weight: nobody gets more than it wants, and what is left over is divided again."""
+    """Max-min fair division by weight: no queue gets more than it wants, and what is left over is divided again."""
     owed = dict.fromkeys(wanted, 0.0)
     left, open_queues = float(capacity), {queue for queue, amount in wanted.items() if amount}
     while open_queues and left > 1e-6:

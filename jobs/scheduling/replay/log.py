@@ -1,11 +1,11 @@
-"""Event log in, decision log out: what a core was told and what it decided, as lines that are equal to the byte anywhere.
+"""Event log in, decision log out: the events of a core and its decisions, as lines that are equal to the byte anywhere.
 
-A log begins with a `State` and goes on with what happened: the very calls of `Core`, one line each, `decide` among them. Fed to a
-new core (`replay_log`), they give the same decisions in the same order and so the same lines, on any machine and in any process.
-A log may also say after each pass what was decided then, so that deciding again can be compared with it. `recorder.py` writes
-such a log beside a core that is at work.
+A log begins with a `State` and goes on with events: the calls of `Core`, one line each, `decide` among them. Fed to a new core
+(`replay_log`), they give the same decisions in the same order and so the same lines, on any machine and in any process. A log may
+also say after each pass what was decided then, so that a replay can be compared with it. `recorder.py` writes such a log beside a
+core that is at work.
 
-What the lines look like is no table of its own: `encoding.py` writes every value by its fields, `lines.py` guards the file.
+The format of lines has no table of its own: `encoding.py` writes every value by its fields, `files.py` guards the file.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from jobs.scheduling.core.place.gangs import Placed
 from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Held, State, build, resume
-from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Wait
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reserve, Wait
 from jobs.scheduling.core.state.reservation import KeptReservation
-from jobs.scheduling.core.state.work import Claimed, Job, Need
+from jobs.scheduling.core.state.work import Claimed, JobAsk, Need
 from jobs.scheduling.replay.encoding import Encoding, Unreadable, text
 from jobs.scheduling.replay.files import BadFile, Written, read_lines
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import UserCap
-from tenants.quota.limits import Capacity, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import CapFacts
+from tenants.capacity.quota.limits import Capacity, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 
 class Submitted(NamedTuple):
-    job: Job
+    job: JobAsk
 
 
 class Withdrawn(NamedTuple):
@@ -40,7 +40,7 @@ class Withdrawn(NamedTuple):
 
 
 class Started(NamedTuple):
-    job: Job
+    job: JobAsk
     placed: Placed
     at: int
     need: Need | None
@@ -62,7 +62,7 @@ class LimitsChanged(NamedTuple):
 
 
 class MixChanged(NamedTuple):
-    """The tasks that a pool usually gets, from now on."""
+    """The mix of tasks of a pool, from now on."""
 
     pool: int
     mix: Mix | None
@@ -75,16 +75,16 @@ class WeightsChanged(NamedTuple):
     weights: Mapping[str, int]
 
 
-class WindowsChanged(NamedTuple):
-    """All that tenants have booked for a time, from now on."""
+class BookingsChanged(NamedTuple):
+    """All bookings of tenants, from now on."""
 
-    windows: tuple[Booked, ...]
+    bookings: tuple[Booked, ...]
 
 
 class CapsChanged(NamedTuple):
     """All caps on users, from now on."""
 
-    caps: tuple[UserCap, ...]
+    caps: tuple[CapFacts, ...]
 
 
 class Checkpointed(NamedTuple):
@@ -97,8 +97,8 @@ class ToldToLeave(NamedTuple):
 
 
 class Resumed(NamedTuple):
-    """What was under way before the state goes on, now that those who wait are known: who leaves for whom, claims, booked
-    starts."""
+    """What was under way when the state was taken, once the waiting jobs are known: jobs that leave for claims, reserved starts,
+    claims."""
 
     leaving: tuple[Held, ...]
     reserved: tuple[KeptReservation, ...]
@@ -120,7 +120,7 @@ Event = (
     | LimitsChanged
     | MixChanged
     | WeightsChanged
-    | WindowsChanged
+    | BookingsChanged
     | CapsChanged
     | Checkpointed
     | ToldToLeave
@@ -136,22 +136,28 @@ EVENTS: dict[str, type] = {
     "limits_changed": LimitsChanged,
     "mix_changed": MixChanged,
     "weights_changed": WeightsChanged,
-    "windows_changed": WindowsChanged,
+    "bookings_changed": BookingsChanged,
     "caps_changed": CapsChanged,
     "checkpointed": Checkpointed,
     "told_to_leave": ToldToLeave,
     "resumed": Resumed,
     "decide": Decided,
 }
-DECISIONS: dict[str, type] = {"admit": Admit, "wait": Wait, "evict": Evict, "claim": Claim, "book": Book}
+DECISIONS: dict[str, type] = {
+    "admit": Admit,
+    "wait": Wait,
+    "evict": Evict,
+    "claim": Claim,
+    "book": Reserve,
+}  # The first names, for digests.
 assert set(get_args(Event)) == set(EVENTS.values())
 assert set(get_args(Decision)) == set(DECISIONS.values())
 NAMES = {kind: name for name, kind in (EVENTS | DECISIONS).items()}
-LISTS = tuple(one.name for one in fields(State) if one.name != "history" and "tuple" in str(one.type))
-IN_ORDER = frozenset({"pools", "capacities"})  # Numbered by where they stand; the order of all others says nothing.
+LISTS = tuple(field.name for field in fields(State) if field.name != "history" and "tuple" in str(field.type))
+IN_ORDER = frozenset({"pools", "capacities"})  # Numbered by position; the order of all other lists has no meaning.
 SORTED_BY: dict[str, Callable[[Any], Any]] = {
     "machines": attrgetter("pool", "name"),
-    "queues": lambda one: str(one.id),
+    "queues": lambda queue: str(queue.id),
     "waiting": attrgetter("submitted_at", "id"),
     "running": attrgetter("job.id"),
 }
@@ -159,7 +165,7 @@ SORTED_BY: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A state and what happened from there; `passes` is what was decided, where that was written down."""
+    """A state and the events after it. `passes`: what was decided, where that was written down."""
 
     state: State
     events: tuple[Event, ...] = ()
@@ -174,13 +180,13 @@ class PassDecided(NamedTuple):
 
 
 def in_order(state: State) -> State:
-    """The same state with everything listed in the one order in which it is written."""
+    """The same state with all lists in the order in which they are written."""
     ordered: dict[str, Any] = {name: _sorted(name, getattr(state, name)) for name in LISTS if name not in IN_ORDER}
     return replace(state, history=dict(sorted(state.history.items())), **ordered)
 
 
 def apply(core: Core, event: Event) -> tuple[Decision, ...]:
-    """Tell a core what happened; what it decided where that was a pass."""
+    """Tell a core of an event. Returns its decisions where the event was a pass."""
     match event:
         case Decided(now):
             return core.decide(now)
@@ -198,10 +204,10 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.limits_changed(_with_history(core, queues, capacities))
         case MixChanged(pool, mix):
             core.mix_changed(pool, mix)
-        case WeightsChanged(pool, weights):  # As with a mix: nobody fits who did not.
+        case WeightsChanged(pool, weights):  # As with a mix: no job fits that did not.
             core.machines.set_rules(pool, replace(core.machines.rules.get(pool) or PoolRules(), weights=weights))
-        case WindowsChanged(windows):
-            core.windows_changed(windows)
+        case BookingsChanged(bookings):
+            core.bookings_changed(bookings)
         case CapsChanged(caps):
             core.caps_changed(caps)
         case Checkpointed(job_id, at):
@@ -229,14 +235,6 @@ def replay_log(lines: Iterable[str]) -> list[str]:
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------
-
-
-def state_lines(state: State) -> Iterator[str]:
-    written, encoding = Written("state"), Encoding()
-    yield written.begin()
-    for plain in plain_state(encoding, state):
-        yield written.line(plain)
-    yield written.end()
 
 
 def log_lines(log: Log) -> Iterator[str]:
@@ -271,9 +269,9 @@ def plain_pass(encoding: Encoding, decided: PassDecided) -> Iterator[dict[str, A
 
 
 def plain_state(encoding: Encoding, state: State) -> Iterator[dict[str, Any]]:
-    """One object for what there is one of, then one for each item of each list."""
+    """One object for all single values, then one for each item of each list."""
     ordered = in_order(state)
-    single = {one.name: encoding.plain(getattr(ordered, one.name)) for one in fields(State) if one.name not in LISTS}
+    single = {field.name: encoding.plain(getattr(ordered, field.name)) for field in fields(State) if field.name not in LISTS}
     yield {"kind": "state", **single}
     for name in LISTS:
         for item in getattr(ordered, name):
@@ -294,17 +292,9 @@ def plain_item(encoding: Encoding, kind: str, item: Any) -> Iterator[dict[str, A
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_state(lines: Iterable[str]) -> State:
-    reader = StateReader()
-    for number, found in read_lines(lines, "state"):
-        if not reader.take(number, found):
-            raise unknown_kind(number, found)
-    return reader.state()
-
-
 def read_log(lines: Iterable[str], *, is_open: bool = False) -> Log:
-    """`is_open`: it is still being written, or its writer was killed, so that it may end anywhere. Then it is not known whether
-    all that the last pass decided is there: it counts as one of which nothing was written down."""
+    """Read a log. `is_open`: it is still being written, or its writer was killed, so that it may end anywhere. The last pass may
+    be incomplete then: it counts as a pass without written decisions."""
     reader, events, passes, is_within = StateReader(), [], _Passes(), False
     for number, found in read_lines(lines, "log", is_open=is_open):
         if reader.take(number, found):
@@ -322,18 +312,8 @@ def read_log(lines: Iterable[str], *, is_open: bool = False) -> Log:
     return Log(reader.state(), tuple(events), decided[:-1] if is_within else decided)
 
 
-def read_decisions(lines: Iterable[str]) -> list[PassDecided]:
-    reader, passes = StateReader(), _Passes()
-    for number, found in read_lines(lines, "decisions"):
-        if found.get("kind") == "gang":
-            reader.take(number, found)
-        elif not passes.take(number, found, reader):
-            raise unknown_kind(number, found)
-    return list(passes.read())
-
-
 class _Passes:
-    """Puts together what passes decided."""
+    """The passes of a log, put together from lines."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, list[Decision]]] = []
@@ -356,7 +336,7 @@ class _Passes:
 
 
 class StateReader:
-    """Puts a state together from its lines; what is no part of a state it leaves to others."""
+    """A state, put together from its lines; other lines are left to the caller."""
 
     def __init__(self) -> None:
         self.encoding = Encoding()
@@ -372,7 +352,7 @@ class StateReader:
             if self._single is not None:
                 raise BadFile(number, "invalid", "a second state follows the first")
             single = {name: hint for name, hint in self._kinds.items() if name not in LISTS}
-            plain = {name: one for name, one in found.items() if name != "kind"}
+            plain = {name: value for name, value in found.items() if name != "kind"}
             self._single = self._read(number, lambda: self.encoding.members(single, plain))
         elif kind == "gang":
             self._read(number, lambda: self.encoding.read_gang(_value(found)))

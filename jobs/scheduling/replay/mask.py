@@ -1,8 +1,8 @@
-"""A window without names: for a file that leaves the house.
+"""A window without names, for a file that is given to people outside the installation.
 
-Every identifier and every text that is not a word of the scheduler itself is replaced by a number, equal ones by equal ones. The
-numbers keep the order of what they stand for, because ties are broken by it: so the masked window is decided exactly like the
-other. Amounts, times, priorities, GPU models and shapes stay, for they are what a schedule is about.
+Every identifier and every text that is not a word of the scheduler itself is replaced by a number, equal values by equal numbers.
+The numbers keep the order of what they replace, because ties are broken by it: so the masked window is decided exactly like the
+original. Amounts, times, priorities, GPU models and shapes stay, because the schedule depends on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jobs.scheduling.replay.trace import Past
 from kernel.resources import RESOURCE_NAMES
 
 WORDS = frozenset({"", PACK, SPREAD, *PoolRules().levels, *POLICIES, *TERMS, *FILTERS, *RESOURCE_NAMES})
-MEANINGS = frozenset({"code", "model", "models", "policy"})  # Fields whose texts say what something is, and not whose.
+MEANINGS = frozenset({"cause", "code", "model", "models", "policy", "what"})  # Fields whose texts name no person, job or place.
 
 
 def masked(past: Past) -> Past:
@@ -43,15 +43,15 @@ def masked(past: Past) -> Past:
 
 
 class Mask:
-    """Stands in for all identifiers and texts that are found in a value."""
+    """The numbers that replace all identifiers and texts in a value."""
 
     def __init__(self, value: Any) -> None:
         texts: set[str] = set()
         identifiers: set[uuid.UUID] = set()
-        for one in _leaves(value, ""):
-            (identifiers if isinstance(one, uuid.UUID) else texts).add(one)
-        self._texts = {one: f"x{number:07}" for number, one in enumerate(sorted(texts))}
-        self._identifiers = {one: uuid.UUID(int=number + 1) for number, one in enumerate(sorted(identifiers))}
+        for leaf in _leaves(value, ""):
+            (identifiers if isinstance(leaf, uuid.UUID) else texts).add(leaf)
+        self._texts = {text: f"x{number:07}" for number, text in enumerate(sorted(texts))}
+        self._identifiers = {identifier: uuid.UUID(int=number + 1) for number, identifier in enumerate(sorted(identifiers))}
 
     def of(self, value: Any, field: str = "") -> Any:
         """The same value with everything replaced."""
@@ -62,34 +62,34 @@ class Mask:
         if isinstance(value, Mix) or value is None or isinstance(value, int):
             return value
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            changed = {one.name: self.of(getattr(value, one.name), one.name) for one in dataclasses.fields(value)}
+            changed = {member.name: self.of(getattr(value, member.name), member.name) for member in dataclasses.fields(value)}
             return type(value)(**changed)
         if isinstance(value, Mapping):
-            return {self.of(key, field): self.of(one, field) for key, one in value.items()}
+            return {self.of(key, field): self.of(item, field) for key, item in value.items()}
         if isinstance(value, frozenset):
-            return frozenset(self.of(one, field) for one in value)
+            return frozenset(self.of(item, field) for item in value)
         if hasattr(value, "_fields"):
             return type(value)(*(self.of(getattr(value, name), name) for name in value._fields))
-        return tuple(self.of(one, field) for one in value)
+        return tuple(self.of(item, field) for item in value)
 
 
 def _leaves(value: Any, field: str) -> Iterator[Any]:
-    """All identifiers and texts that have to go."""
+    """All identifiers and texts of a value that have to be replaced."""
     if isinstance(value, str):
         if value not in WORDS and field not in MEANINGS:
             yield value
     elif isinstance(value, uuid.UUID):
         yield value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for one in dataclasses.fields(value):
-            yield from _leaves(getattr(value, one.name), one.name)
+        for member in dataclasses.fields(value):
+            yield from _leaves(getattr(value, member.name), member.name)
     elif hasattr(value, "_fields"):
         for name in value._fields:
             yield from _leaves(getattr(value, name), name)
     elif isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             yield from _leaves(key, field)
-            yield from _leaves(one, field)
+            yield from _leaves(item, field)
     elif isinstance(value, Iterable) and not isinstance(value, Mix):
-        for one in value:
-            yield from _leaves(one, field)
+        for item in value:
+            yield from _leaves(item, field)

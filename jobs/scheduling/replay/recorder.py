@@ -1,4 +1,4 @@
-"""Beside a core at work: what it is told and what it decides, written down so that it can be decided again and compared."""
+"""A recorder beside a core at work: it writes down events and decisions, so that they can be replayed and compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.scheduling.replay.log import NAMES, Decided, Event, Log, PassDecided, 
 
 
 class Recorder:
-    """A core that writes down what it is told: a line for each call, handed to `keep` as it happens. `with_decisions`: also what
+    """A core whose events are written down: a line for each call, handed to `keep` as it happens. `with_decisions`: also what
     each pass decided."""
 
     def __init__(self, state: State, keep: Callable[[str], None], *, with_decisions: bool = False) -> None:
@@ -26,7 +26,7 @@ class Recorder:
             keep(self._written.line(plain))
 
     def tell(self, event: Event) -> tuple[Decision, ...]:
-        """It is written down before it happens: whatever comes of it can be looked at again."""
+        """Write an event down, then apply it: so an event that fails is in the log."""
         for plain in plain_item(self._encoding, NAMES[type(event)], event):
             self._keep(self._written.line(plain))
         decided = apply(self.core, event)
@@ -40,7 +40,7 @@ class Recorder:
 
 
 class Difference(NamedTuple):
-    """The first pass that decides otherwise than it did: at which moment, what was decided then, and what is now."""
+    """The first pass that decides differently: its moment, its decisions then, and those of now."""
 
     at: int
     then: tuple[Decision, ...]
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How many passes and decisions were decided again, and the first difference; None: they were all the same."""
+    """How many passes and decisions were replayed, and the first difference; None: all were equal."""
 
     passes: int
     decisions: int
@@ -58,25 +58,27 @@ class Compared(NamedTuple):
 def state_at(log: Log, moment: int) -> State:
     """The state that the core of a log was in once it had decided for the last time up to a moment, in seconds."""
     core = build(log.state)
-    last = max((number for number, one in enumerate(log.events) if isinstance(one, Decided) and one.now <= moment), default=-1)
+    last = max(
+        (number for number, event in enumerate(log.events) if isinstance(event, Decided) and event.now <= moment), default=-1
+    )
     for event in log.events[: last + 1]:
         apply(core, event)
     return export(core, log.state)
 
 
 def decide_again(log: Log) -> Compared:
-    """Decide a log again and compare it with what was decided then. Nothing is compared behind the first difference: what
-    happened from there on goes with what was decided."""
+    """Replay a log and compare the decisions. Nothing is compared after the first difference, because later events follow from
+    what was decided."""
     count = 0
-    for number, (then, now) in enumerate(zip(log.passes, replay(_as_far_as_decided(log)), strict=True), start=1):
+    for number, (then, now) in enumerate(zip(log.passes, replay(as_far_as_decided(log)), strict=True), start=1):
         if then != now:
             return Compared(number, count, Difference(then.now, then.decisions, now.decisions))
         count += len(now.decisions)
     return Compared(len(log.passes), count, None)
 
 
-def _as_far_as_decided(log: Log) -> Log:
-    """Without what came after the last pass of which it was written down what it decided."""
+def as_far_as_decided(log: Log) -> Log:
+    """The log up to the last pass whose decisions were written down."""
     left, events = len(log.passes), []
     for event in log.events:
         if isinstance(event, Decided):

@@ -1,35 +1,44 @@
-"""A past window of an installation: what held and waited when it began, what came, and how long everything ran.
+"""A past window of an installation: the jobs that ran and waited when it began, those that came, and how long each ran.
 
-It is exported from what the database keeps (`jobs/reconcile/windows.py`), written as lines like every file of the scheduler, and
-lived through again by the product's own core on a simulated clock, under the policy as it was or another one.
+It is exported from the database (`jobs/reconcile/replay_trace.py`), written as lines like every file of the scheduler, and
+replayed by the product's own core on a simulated clock, under the policy of the time or another policy.
 
-What ran when the window began holds its machines and ends when it did. What waited, or came later, runs as long as it ran then,
-whenever it starts. Who gave up waiting gives up at the same moment, unless it was started before; how long it would have run is
-then the median of its queue. Limits and machines change when they did.
+A job that ran when the window began holds its machines and ends when it did. A job that waited, or came later, runs as long as it
+ran then, whenever it starts. A job that was withdrawn while it waited is withdrawn at the same moment, unless it was started
+before; it runs then for the median of its queue. Limits and machines change when they did.
 """
 
 from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.replay.encoding import Encoding, Unreadable
 from jobs.scheduling.replay.files import BadFile, Written, read_lines
-from jobs.scheduling.replay.log import LimitsChanged, StateReader, apply, plain_item, plain_state, unknown_kind
-from jobs.scheduling.replay.run import ARRIVE, END, Arrival, Outcome, Replay, Stay
+from jobs.scheduling.replay.log import (
+    LimitsChanged,
+    MachineChanged,
+    PassDecided,
+    StateReader,
+    Withdrawn,
+    plain_item,
+    plain_state,
+    unknown_kind,
+)
+from jobs.scheduling.replay.run import ARRIVE, END, Arrival, Replay, ReplayOutcome, Stay
 from kernel.resources import Resources
-from tenants.quota.limits import LimitedQueue
+from tenants.capacity.quota.limits import LimitedQueue
 
 UNKNOWN = -1
 GIVES_UP, NEW_LIMITS, NEW_MACHINE = 10, 11, 12  # Happen after the ends and arrivals of their second.
-SOME_SECONDS = 60  # How long one runs of whose queue nothing ran at all.
+SOME_SECONDS = 60  # How long a job runs where no job ran at all.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Entry:
     `is_open`: it still ran when it was exported, and its duration is how long it had run.
     """
 
-    job: Job
+    job: JobAsk
     duration: int
     started_at: int = UNKNOWN
     gave_up_at: int = UNKNOWN
@@ -48,9 +57,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When what ran at the beginning ended. `job` has what it asked for, for when it is evicted and waits again."""
+    """The end of a job that ran at the beginning. `job` has its ask, in case that it is evicted and waits again."""
 
-    job: Job
+    job: JobAsk
     ends_at: int
     is_open: bool = False
 
@@ -65,7 +74,7 @@ class NewLimits:
 
 @dataclass(frozen=True, slots=True)
 class NewMachine:
-    """From this moment a machine is as it says: in service or not, with other labels."""
+    """From this moment a machine is in this state: in service or not, with these labels."""
 
     at: int
     machine: Machine
@@ -127,12 +136,12 @@ def read_past(lines: Iterable[str]) -> Past:
     return Past(state=reader.state(), **single, **lists)
 
 
-# --- Once more --------------------------------------------------------------------------------------------------------
+# --- Replaying --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How it stood after a pass: who waited, and what was held."""
+    """The state after a pass: how many jobs waited, and what was held."""
 
     at: int
     waiting: int
@@ -140,26 +149,35 @@ class Sample:
 
 
 class WindowReplay(Replay):
-    """A past window through a new core. `policy` None: the one that was in force."""
+    """A past window through a new core. `policy` None: the policy that was in force."""
 
-    def __init__(self, past: Past, policy: Policy | None = None, *, grace_seconds: int = 30) -> None:
+    def __init__(
+        self,
+        past: Past,
+        policy: Policy | None = None,
+        *,
+        grace_seconds: int = 30,
+        on_decided: Callable[[PassDecided], None] | None = None,
+    ) -> None:
         core = build(replace(past.state, policy=policy or past.state.policy))
         durations = _durations(past)
-        arrivals = [Arrival(one.job, durations[one.job.id]) for one in past.entries]
-        super().__init__(core, arrivals, grace_seconds=grace_seconds, on_pass=self._look)
+        arrivals = [Arrival(entry.job, durations[entry.job.id]) for entry in past.entries]
+        super().__init__(core, arrivals, grace_seconds=grace_seconds, on_pass=self._look, on_decided=on_decided)
         self.samples: list[Sample] = []
         self._past = past
         self._pools = range(len(past.state.pools))
         self._events = [(max(at, past.begins_at), kind, job_id, turn) for at, kind, job_id, turn in self._events]
-        self._events += [(one.gave_up_at, GIVES_UP, one.job.id, 0) for one in past.entries if one.gave_up_at >= past.begins_at]
-        self._events += [(one.at, NEW_LIMITS, "", number) for number, one in enumerate(past.edits)]
-        self._events += [(one.at, NEW_MACHINE, "", number) for number, one in enumerate(past.new_machines)]
+        self._events += [
+            (entry.gave_up_at, GIVES_UP, entry.job.id, 0) for entry in past.entries if entry.gave_up_at >= past.begins_at
+        ]
+        self._events += [(edit.at, NEW_LIMITS, "", number) for number, edit in enumerate(past.edits)]
+        self._events += [(new_machine.at, NEW_MACHINE, "", number) for number, new_machine in enumerate(past.new_machines)]
         self._begin()
         heapq.heapify(self._events)
         self._waiting: set[str] = set()
 
     def _begin(self) -> None:
-        """What runs already."""
+        """Add the jobs that run already."""
         began = {held.job.id: held for held in self._past.state.running}
         for run in self._past.runs:
             held, job = began[run.job.id], run.job
@@ -174,12 +192,12 @@ class WindowReplay(Replay):
 
     def _happen(self, kind: int, job_id: str, turn: int, now: int) -> None:
         if kind == NEW_LIMITS:
-            apply(self.core, LimitsChanged(self._past.edits[turn].queues, self._past.state.capacities))
+            self._tell(LimitsChanged(self._past.edits[turn].queues, self._past.state.capacities))
         elif kind == NEW_MACHINE:
-            self.core.machine_changed(self._past.new_machines[turn].machine)
+            self._tell(MachineChanged(self._past.new_machines[turn].machine))
         elif kind == GIVES_UP:
             if job_id in self._waiting and self.outcome.stays[job_id].first_started_at < 0:
-                self.core.withdraw(job_id)
+                self._tell(Withdrawn(job_id))
                 self._waiting.discard(job_id)
                 self._wanted[self.outcome.stays[job_id].queue] -= self.outcome.stays[job_id].gpu_millis
         else:
@@ -201,21 +219,22 @@ class WindowReplay(Replay):
         self.samples.append(Sample(now, len(self._waiting), held))
 
 
-def lived(past: Past, policy: Policy | None = None, *, grace_seconds: int = 30) -> tuple[Outcome, list[Sample]]:
-    """Live through a window again: what became of each job, and how it stood after each pass."""
+def lived(past: Past, policy: Policy | None = None, *, grace_seconds: int = 30) -> tuple[ReplayOutcome, list[Sample]]:
+    """Replay a window: what became of each job, and the state after each pass."""
     replayed = WindowReplay(past, policy, grace_seconds=grace_seconds)
     return replayed.run(), replayed.samples
 
 
 def _durations(past: Past) -> dict[str, int]:
-    """How long each runs; the median of its queue, or of all, for those that never ran."""
+    """How long each job runs, in seconds; the median of its queue, or of all, for jobs that never ran."""
     known: dict[int, list[int]] = {}
-    for one in past.entries:
-        if one.duration != UNKNOWN:
-            known.setdefault(one.job.queue, []).append(one.duration)
-    everybody = [duration for durations in known.values() for duration in durations] or [SOME_SECONDS]
+    for entry in past.entries:
+        if entry.duration != UNKNOWN:
+            known.setdefault(entry.job.queue, []).append(entry.duration)
+    all_durations = [duration for durations in known.values() for duration in durations] or [SOME_SECONDS]
     middle = {queue: statistics.median_low(durations) for queue, durations in known.items()}
-    common = statistics.median_low(everybody)
+    common = statistics.median_low(all_durations)
     return {
-        one.job.id: max(1, one.duration if one.duration != UNKNOWN else middle.get(one.job.queue, common)) for one in past.entries
+        entry.job.id: max(1, entry.duration if entry.duration != UNKNOWN else middle.get(entry.job.queue, common))
+        for entry in past.entries
     }

@@ -1,11 +1,11 @@
-"""The live feed as server-sent events: what a WebSocket subscription gives, for whoever speaks only HTTP."""
+"""The live feed as server-sent events: what a WebSocket subscription gives, for clients that speak only HTTP."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
 
-from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
+from activity.feed import FeedChannel, Overrun, feed, oldest_seq, starting_point
 from activity.sessions import sessions
 from kernel.actor import Actor
 from webapi.sse import Event
@@ -16,7 +16,7 @@ HEARTBEAT_SECONDS = 3.0  # A quiet stream of a revoked token ends at its next he
 class LiveStream:
     """One client's stream; `is_allowed` answers whether its credential still counts. Made before the answer begins."""
 
-    def __init__(self, actor: Actor, channel: Channel, *, after: int | None) -> None:
+    def __init__(self, actor: Actor, channel: FeedChannel, *, after: int | None) -> None:
         self._actor = actor
         self._channel = channel
         self._start = starting_point(after)

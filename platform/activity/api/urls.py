@@ -9,6 +9,7 @@ urlpatterns = [
     path("events/stream", views.EventStreamView.as_view(), name="event-stream"),
     path("tickets", views.TicketsView.as_view(), name="tickets"),
     path("audit", views.AuditView.as_view(), name="audit"),
+    path("notification-channels", views.NotificationChannelsView.as_view(), name="notification-channels"),
     path("subscriptions", views.SubscriptionsView.as_view(), name="subscriptions"),
     path("subscriptions/<uuid:subscription>", views.SubscriptionView.as_view(), name="subscription"),
     path("subscriptions/<uuid:subscription>/test", views.SubscriptionTestView.as_view(), name="subscription-test"),

@@ -15,28 +15,32 @@ from rest_framework.response import Response
 from activity import registry
 from activity.api import serializers as shapes
 from activity.api.streams import HEARTBEAT_SECONDS, LiveStream
-from activity.feed import Channel
+from activity.feed import FeedChannel
 from activity.models import AuditEvent, Delivery, Event, Subscription
 from activity.notifications import subscriptions
+from activity.notifications.channels import offered
 from activity.notifications.kinds import DeliveryState
 from activity.tickets import issue_ticket
 from kernel.actor import Actor
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
+from kernel.config import current
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 from webapi import access
 from webapi.etags import check_if_match, expected_version, with_etag
-from webapi.fields import INTEGER_MAX, read_utc, utc_text
+from webapi.fields import INTEGER_MAX, read_utc
 from webapi.idempotency import OnceResponse, idempotent
 from webapi.pagination import page
 from webapi.sse import event_stream, last_event_id
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
-TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
-JOB = OpenApiParameter("job", str, description="A job's id.")
+TENANT = OpenApiParameter("tenant", str, description="Slug, id or name of a tenant.")
+JOB = OpenApiParameter("job", str, description="Id of the job.")
 AFTER = OpenApiParameter("after", int, description="Only events with a higher `seq`, oldest first.")
-LAST_EVENT_ID = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER, description="The last `seq` received.")
-LIMIT = OpenApiParameter("limit", int, description="At most so many items, up to 500.")
-CURSOR = OpenApiParameter("cursor", str, description="`next` of the page before.")
+LAST_EVENT_ID = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER, description="Last received `seq`.")
+LIMIT = OpenApiParameter("limit", int, description="Maximum number of items, up to 500.")
+CURSOR = OpenApiParameter("cursor", str, description="`next` of the previous page.")
 AUDIT_FILTERS = ("tenant", "actor", "verb", "target_kind", "target_id", "since", "until")
 
 
@@ -45,7 +49,7 @@ class EventsView(ApiView):
 
     @extend_schema(parameters=[TENANT, JOB, AFTER, LIMIT, CURSOR], responses=shapes.EventPageOut)
     def get(self, request: Request) -> Response:
-        """Events that you can see: newest first, or with `after` the later ones, oldest first."""
+        """List events that you can see: newest first, or with `after` the later events, oldest first."""
         known_query(request, ("tenant", "job", "after"))
         rows = access.visible(self.actor, Event).filter(seq__isnull=False)
         channel = _channel(self.actor, request)
@@ -65,7 +69,12 @@ class EventStreamView(ApiView):
         """Follow events, from `Last-Event-ID` or `after` on if given; they are sent as JSON with their `seq` as id."""
         known_query(request, ("tenant", "job", "after"))
         stream = LiveStream(self.actor, _channel(self.actor, request), after=_seq(last_event_id(request)))
-        return event_stream(stream.events(), heartbeat_seconds=HEARTBEAT_SECONDS, is_allowed=stream.is_allowed)
+        return event_stream(
+            stream.events(),
+            heartbeat_seconds=HEARTBEAT_SECONDS,
+            is_allowed=stream.is_allowed,
+            language=reader_language(request),
+        )
 
 
 class TicketsView(ApiView):
@@ -73,7 +82,7 @@ class TicketsView(ApiView):
 
     @extend_schema(request=None, responses={201: shapes.TicketOut})
     def post(self, request: Request) -> Response:
-        """A ticket that opens one WebSocket within 30 seconds."""
+        """Get a ticket that opens one WebSocket within 30 seconds."""
         ticket = issue_ticket(actor=self.actor, now=database_now())
         return Response({"ticket": ticket.text, "expires_at": utc_text(ticket.expires_at)}, status=201)
 
@@ -84,10 +93,10 @@ class AuditView(ApiView):
     @extend_schema(
         parameters=[
             TENANT,
-            OpenApiParameter("actor", OpenApiTypes.UUID, description="A user's id."),
+            OpenApiParameter("actor", OpenApiTypes.UUID, description="Id of the user."),
             OpenApiParameter("verb", str, description="Such as `job.submit`."),
             OpenApiParameter("target_kind", str, description="Such as `job`."),
-            OpenApiParameter("target_id", str, description="Together with `target_kind`."),
+            OpenApiParameter("target_id", str, description="Only with `target_kind`."),
             OpenApiParameter("since", OpenApiTypes.DATETIME),
             OpenApiParameter("until", OpenApiTypes.DATETIME),
             LIMIT,
@@ -96,10 +105,20 @@ class AuditView(ApiView):
         responses=shapes.AuditPageOut,
     )
     def get(self, request: Request) -> Response:
-        """Accepted calls in the tenants that you manage, newest first."""
+        """List accepted calls in the tenants that you manage, newest first."""
         known_query(request, AUDIT_FILTERS)
         rows = _filtered_audit(self.actor, request, access.visible(self.actor, AuditEvent))
         return page(request, rows, order=("-id",), serialize=shapes.show_audit)
+
+
+class NotificationChannelsView(ApiView):
+    """How you can be told."""
+
+    @extend_schema(responses=shapes.ChannelsOut)
+    def get(self, request: Request) -> Response:
+        """List the notification channels of this installation, with their fields."""
+        known_query(request, ())
+        return Response({"items": [shapes.show_channel(channel) for channel in offered(current())]})
 
 
 class SubscriptionsView(ApiView):
@@ -107,14 +126,14 @@ class SubscriptionsView(ApiView):
 
     @extend_schema(parameters=[LIMIT, CURSOR], responses=shapes.SubscriptionPageOut)
     def get(self, request: Request) -> Response:
-        """Your own subscriptions, newest first."""
+        """List your subscriptions, newest first."""
         known_query(request, ())
         return page(request, access.visible(self.actor, Subscription), order=("-id",), serialize=shapes.show_subscriptions)
 
     @extend_schema(request=shapes.SubscriptionIn, responses={201: shapes.SubscriptionOut})
     @idempotent
     def post(self, request: Request) -> Response:
-        """Subscribe. A webhook's signing secret is in this answer only."""
+        """Subscribe. The signing secret of a webhook is only in this answer."""
         body = shapes.SubscriptionIn.validated(request.data)
         access.require(self.actor, Subscription(user_id=self.actor.user_id or uuid.UUID(int=0)), "subscription.create")
         tenant = body.pop("tenant")
@@ -131,15 +150,15 @@ class SubscriptionView(ApiView):
 
     @extend_schema(responses=shapes.SubscriptionOut)
     def get(self, request: Request, subscription: uuid.UUID) -> Response:
-        """One subscription, without its secret."""
+        """Get a subscription, without its secret."""
         found = access.fetch(self.actor, Subscription, subscription, "subscription.read")
         return with_etag(Response(shapes.show_subscription(found)), found.version)
 
     @extend_schema(request=shapes.SubscriptionChange, responses=shapes.SubscriptionOut)
     def patch(self, request: Request, subscription: uuid.UUID) -> Response:
-        """Change what is sent, where, or switch it off."""
+        """Change a subscription, or switch it off."""
         found = access.fetch(self.actor, Subscription, subscription, "subscription.edit")
-        body = shapes.SubscriptionChange.validated(request.data, partial=True)
+        body = shapes.SubscriptionChange.validated(request.data, partial=True, context={"subscription": found})
         check_if_match(request, found.version)
         changed = subscriptions.update_subscription(
             actor=self.actor, subscription=found, expected_version=expected_version(request), now=database_now(), **body
@@ -159,7 +178,7 @@ class SubscriptionTestView(ApiView):
 
     @extend_schema(request=None, responses={202: shapes.DeliveryOut})
     def post(self, request: Request, subscription: uuid.UUID) -> Response:
-        """Send a test message; the delivery tells how it fared."""
+        """Send a test message; the delivery shows its result."""
         found = access.fetch(self.actor, Subscription, subscription, "subscription.edit")
         delivery = subscriptions.send_test(actor=self.actor, subscription=found, now=database_now())
         return Response(shapes.show_deliveries([delivery])[0], status=202)
@@ -178,7 +197,7 @@ class DeliveriesView(ApiView):
         responses=shapes.DeliveryPageOut,
     )
     def get(self, request: Request) -> Response:
-        """Your deliveries, newest first."""
+        """List your deliveries, newest first."""
         known_query(request, ("subscription", "state"))
         rows = access.visible(self.actor, Delivery)
         if subscription := request.query_params.get("subscription"):
@@ -193,19 +212,19 @@ class DeliveryRetryView(ApiView):
 
     @extend_schema(request=None, responses={202: shapes.DeliveryOut})
     def post(self, request: Request, delivery: uuid.UUID) -> Response:
-        """Send a failed delivery again."""
+        """Resend a failed delivery."""
         found = access.fetch(self.actor, Delivery, delivery, "delivery.retry", related=("subscription",))
         retried = subscriptions.retry_delivery(actor=self.actor, delivery=found, now=database_now())
         return Response(shapes.show_deliveries([retried])[0], status=202)
 
 
-def _channel(actor: Actor, request: Request) -> Channel:
+def _channel(actor: Actor, request: Request) -> FeedChannel:
     """What the query asks for: a job, a tenant, or everything that the actor sees."""
     for kind in ("job", "tenant"):
         text = request.query_params.get(kind, "")
         if text:
-            return Channel(kind, registry.resolve_channel(actor, kind, text))
-    return Channel("user", actor.user_id or uuid.UUID(int=0))
+            return FeedChannel(kind, registry.resolve_channel(actor, kind, text))
+    return FeedChannel("user", actor.user_id or uuid.UUID(int=0))
 
 
 def _filtered_audit(actor: Actor, request: Request, rows: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
@@ -227,7 +246,7 @@ def _seq(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= INTEGER_MAX):
-        message = "after must be the `seq` of an event, a whole number."
+        message = Text("after must be the `seq` of an event, a whole number.", "after 须为某个事件的 `seq`，即整数。")
         raise InvalidInput(message, fields=[FieldError("/after", "invalid", message)])
     return int(text)
 
@@ -236,5 +255,5 @@ def _uuid(text: str, name: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:
-        message = f"{name} must be an id."
+        message = Text(f"{name} must be an id.", f"{name} 须为 ID。")
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)]) from None

@@ -1,4 +1,4 @@
-"""Telling users how their jobs end: subscriptions, fan-out of events to deliveries, and sending by mail and webhook."""
+"""Telling users how their jobs end: subscriptions, fan-out of events to deliveries, and sending by channels."""
 
 from activity.notifications.fanout import fan_out
 from activity.notifications.send import deliver

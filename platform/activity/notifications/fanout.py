@@ -1,7 +1,7 @@
 """From events to deliveries: who asked to hear of this, and may still see it.
 
 One cursor row follows the events. Deliveries and the cursor's move are one transaction, and a subscription has at most one
-delivery per event, so that nothing is said twice and nothing is skipped, whoever dies when.
+delivery per event, so that nothing is said twice and nothing is skipped, whichever process dies when.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from activity import bulk, cursors, hints, registry
 from activity.models import Delivery, Event, Subscription
-from activity.notifications.kinds import NOTICE_EVENTS, DeliveryState, NoticeKind, notice_kind
+from activity.notifications.kinds import DeliveryState, NoticeKind, Shape, notice_kind
 from activity.notifications.notices import deliveries as notices_of
 from activity.registry import JobNotice, Recipient
 from activity.sequencer import last_seq
@@ -56,7 +56,7 @@ def fan_out(now: datetime) -> int:
 def _nobody_listens() -> bool:
     """Move past everything where there is no subscription to tell it to.
 
-    The last event is asked for first: whoever subscribes after that is told of what comes after that.
+    The last event is asked for first: a user who subscribes after that is told of later events.
     """
     last = last_seq()
     if last <= cursors.position(CURSOR):
@@ -98,12 +98,12 @@ def _fan_out_batch(now: datetime, size: int) -> int:
 
 def _deliveries(told: Sequence[Told], now: datetime) -> list[dict[str, Any]]:
     """A constant number of queries for the whole batch."""
-    rows = _budget_deliveries([event for event, kind in told if kind is NoticeKind.BUDGET], now)
+    rows = _budget_deliveries([entry for entry in told if entry[1].shape is Shape.BUDGET], now)
     rows += [
-        delivery_row(subscription, kind=kind, payload=payload, event=event, now=now)
-        for subscription, kind, payload, event in notices_of([one for one in told if one[0].kind in NOTICE_EVENTS])
+        delivery_row(subscription, kind=kind.name, payload=payload, event=event, now=now)
+        for subscription, kind, payload, event in notices_of([entry for entry in told if entry[1].shape is Shape.NOTICE])
     ]
-    told = [(event, kind) for event, kind in told if kind is not NoticeKind.BUDGET and event.kind not in NOTICE_EVENTS]
+    told = [entry for entry in told if entry[1].shape is Shape.JOB]
     notices = registry.jobs({event.subject_id for event, _ in told}) if told else {}
     told = [(event, kind) for event, kind in told if _is_told(notices, event)]
     if not told:
@@ -111,40 +111,44 @@ def _deliveries(told: Sequence[Told], now: datetime) -> list[dict[str, Any]]:
     subscriptions = _subscriptions(told, notices)
     recipients = registry.recipients({subscription.user_id for subscription in subscriptions})
     return rows + [
-        delivery_row(subscription, kind=kind, payload=payload_of(event, kind, notices[event.subject_id]), event=event, now=now)
+        delivery_row(
+            subscription, kind=kind.name, payload=payload_of(event, kind, notices[event.subject_id]), event=event, now=now
+        )
         for event, kind in told
         for subscription in subscriptions
         if _wants(subscription, event, kind, notices[event.subject_id], recipients)
     ]
 
 
-def _budget_deliveries(events: Sequence[Event], now: datetime) -> list[dict[str, Any]]:
-    """For whoever asked to hear of budgets and sees the tenant. Two queries for all; none where there is nothing to tell."""
-    if not events:
+def _budget_deliveries(told: Sequence[Told], now: datetime) -> list[dict[str, Any]]:
+    """For subscribers to budgets who see the tenant. Two queries for all; none where there is nothing to tell."""
+    if not told:
         return []
     subscriptions = list(
-        Subscription.objects.filter(Q(tenant_id__in={event.tenant_id for event in events}) | Q(tenant_id__isnull=True))
+        Subscription.objects.filter(Q(tenant_id__in={event.tenant_id for event, _ in told}) | Q(tenant_id__isnull=True))
         .filter(is_active=True)
         .order_by("id")
     )
-    subscriptions = [subscription for subscription in subscriptions if NoticeKind.BUDGET in subscription.kinds]
+    names = {kind.name for _, kind in told}
+    subscriptions = [subscription for subscription in subscriptions if names & set(subscription.kinds)]
     recipients = registry.recipients({subscription.user_id for subscription in subscriptions})
     return [
-        delivery_row(subscription, kind=NoticeKind.BUDGET, payload=budget_payload(event), event=event, now=now)
-        for event in events
+        delivery_row(subscription, kind=kind.name, payload=budget_payload(event, kind), event=event, now=now)
+        for event, kind in told
         for subscription in subscriptions
-        if subscription.tenant_id in (None, event.tenant_id)
+        if kind.name in subscription.kinds
+        and subscription.tenant_id in (None, event.tenant_id)
         and (recipient := recipients.get(subscription.user_id)) is not None
         and registry.sees_tenant(recipient.actor, event.tenant_id)
     ]
 
 
-def budget_payload(event: Event) -> dict[str, Any]:
+def budget_payload(event: Event, kind: NoticeKind) -> dict[str, Any]:
     """What is said of a budget: the numbers that the event tells."""
     names = ("name", "tenant", "kind", "amount", "spent", "currency", "percent", "threshold", "month", "stops")
     return {
         "event": event.kind,
-        "kind": str(NoticeKind.BUDGET),
+        "kind": kind.name,
         "seq": event.seq,
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "state": event.kind.partition(".")[2],
@@ -184,7 +188,7 @@ def _wants(
     recipient = recipients.get(subscription.user_id)
     return (
         recipient is not None
-        and kind in subscription.kinds
+        and kind.name in subscription.kinds
         and subscription.tenant_id in (None, event.tenant_id)
         and (subscription.jobs == "all" or notice.user_id == subscription.user_id)
         and registry.sees_tenant(recipient.actor, event.tenant_id)
@@ -197,7 +201,7 @@ def payload_of(event: Event, kind: NoticeKind, notice: JobNotice) -> dict[str, A
     is_current = notice.state == state
     return {
         "event": event.kind,
-        "kind": str(kind),
+        "kind": kind.name,
         "seq": event.seq,
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "state": state,
@@ -217,7 +221,7 @@ def payload_of(event: Event, kind: NoticeKind, notice: JobNotice) -> dict[str, A
 
 
 def delivery_row(
-    subscription: Subscription, *, kind: NoticeKind, payload: Mapping[str, Any], event: Event | None, now: datetime
+    subscription: Subscription, *, kind: str, payload: Mapping[str, Any], event: Event | None, now: datetime
 ) -> dict[str, Any]:
     """The columns of one new delivery."""
     return {
@@ -227,7 +231,7 @@ def delivery_row(
         "user_id": subscription.user_id,
         "tenant_id": event.tenant_id if event else subscription.tenant_id,
         "job_id": event.job_id if event else None,
-        "kind": str(kind),
+        "kind": kind,
         "payload": dict(payload),
         "state": str(DeliveryState.PENDING),
         "tries": 0,

@@ -1,7 +1,7 @@
 """Notices: what certain people should hear that is no job's end. The service that knows the words writes them into an event.
 
-An event `notice.<kind>` names whom it concerns; it goes to those of them who subscribed to the kind, and to whoever subscribed to
-it for everybody's, as far as they still see the tenant.
+An event `notice.<kind>` names the users it concerns; it goes to those of them who subscribed to the kind, and to users who
+subscribed to it for all, as far as they still see the tenant.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def new_notice(
 ) -> NewEvent:
     """The event of a notice. It concerns `users`, and, if asked, the tenant's managers. `title` is one line."""
     return NewEvent(
-        kind=f"notice.{kind}",
+        kind=f"notice.{kind.name}",
         tenant_id=tenant_id,
         subject_kind=subject_kind,
         subject_id=subject_id,
@@ -60,14 +60,18 @@ def deliveries(events: Sequence[tuple[Event, NoticeKind]]) -> Iterator[Told]:
     if not events:
         return
     tenants = Q(tenant_id__in={event.tenant_id for event, _ in events if event.tenant_id}) | Q(tenant_id__isnull=True)
-    kinds = {kind for _, kind in events}
-    rows = [one for one in Subscription.objects.filter(tenants, is_active=True).order_by("id") if kinds & set(one.kinds)]
+    kinds = {kind.name for _, kind in events}
+    rows = [
+        subscription
+        for subscription in Subscription.objects.filter(tenants, is_active=True).order_by("id")
+        if kinds & set(subscription.kinds)
+    ]
     recipients = registry.recipients({row.user_id for row in rows})
     for event, kind in events:
         payload = _payload(event, kind)
         for row in rows:
             recipient = recipients.get(row.user_id)
-            if kind in row.kinds and recipient is not None and _is_told(row, recipient, event):
+            if kind.name in row.kinds and recipient is not None and _is_told(row, recipient, event):
                 yield row, kind, payload, event
 
 
@@ -86,7 +90,7 @@ def _is_told(subscription: Subscription, recipient: Recipient, event: Event) -> 
 def _payload(event: Event, kind: NoticeKind) -> dict[str, Any]:
     return {
         "event": event.kind,
-        "kind": str(kind),
+        "kind": kind.name,
         "seq": event.seq,
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "notice": {

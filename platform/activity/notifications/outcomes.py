@@ -23,7 +23,7 @@ class TryAgain:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It will not work later either, unless somebody changes something."""
+    """It will not work later either, unless a user changes something."""
 
     error: str
     status: int | None = None

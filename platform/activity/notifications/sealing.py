@@ -1,4 +1,4 @@
-"""Signing secrets of webhooks at rest: sealed with a key derived from the installation's secret key."""
+"""What is secret of subscriptions at rest: sealed with a key derived from the installation's secret key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
-PURPOSE = b"berth.activity.webhook-secret"
+PURPOSE = b"berth.activity.webhook-secret"  # Of the first channel that had one; another word would lose what is sealed.
 
 
 def seal(text: str) -> str:

@@ -1,7 +1,7 @@
 """Sends what is waiting: claim by lease, send outside any transaction, note the result while the lease still holds.
 
-Whoever dies after sending and before noting leaves the delivery to be sent once more: its id travels with the message, as the
-`Berth-Delivery` header or the mail's Message-ID, so that the receiver sees it is the same.
+A worker that dies after sending and before noting leaves the delivery to be sent once more: its id travels with the message, as
+the `Berth-Delivery` header or the mail's Message-ID, so that the receiver sees it is the same.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from django.db.models.functions import RowNumber
 
 from activity import bulk, hints, registry
 from activity.models import Delivery
-from activity.notifications import mail, webhook
-from activity.notifications.kinds import DeliveryState, Via
+from activity.notifications.channel import Message
+from activity.notifications.channels import CHANNELS, is_offered
+from activity.notifications.keeping import secret_of, values_of
+from activity.notifications.kinds import DeliveryState
 from activity.notifications.outcomes import GiveUp, Outcome, Sent, TryAgain
-from activity.notifications.sealing import unseal
 from activity.registry import Recipient
 from kernel.config import Config, current
 from kernel.crashpoints import crashpoint
@@ -99,38 +100,23 @@ def _send(delivery: Delivery, recipient: Recipient | None, config: Config, now: 
         return GiveUp("The subscription is switched off.")
     if delivery.tenant_id is not None and not registry.sees_tenant(recipient.actor, delivery.tenant_id):
         return GiveUp("The user no longer belongs to the job's tenant.")
-    if subscription.channel == Via.WEBHOOK:
-        return _send_webhook(delivery, config, now)
-    return _send_mail(delivery, recipient, config, now)
-
-
-def _send_webhook(delivery: Delivery, config: Config, now: datetime) -> Outcome:
-    body = webhook.encode({"delivery": str(delivery.id), **delivery.payload})
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "Berth",
-        "Berth-Delivery": str(delivery.id),
-        "Berth-Event": str(delivery.payload["event"]),
-        "Berth-Signature": webhook.sign(unseal(delivery.subscription.secret_sealed), body, at=now),
-    }
-    return webhook.post(delivery.subscription.target, body=body, headers=headers, allow_private=config.webhook_private_targets)
-
-
-def _send_mail(delivery: Delivery, recipient: Recipient, config: Config, now: datetime) -> Outcome:
-    if not recipient.email:
-        return GiveUp("The user has no mail address.")
-    try:
-        message = mail.compose(
-            delivery.payload,
-            sender=config.mail_from,
-            recipient=recipient.email,
-            delivery_id=str(delivery.id),
-            at=now,
-            server_url=config.url,
-        )
-    except ValueError as error:
-        return GiveUp(str(error))
-    return mail.send(message, mail_url=config.mail_url)
+    channel = CHANNELS.get(subscription.channel)
+    if channel is None or not is_offered(channel.kind, config):
+        return GiveUp(f"The operator does not offer notifications by {subscription.channel}.")
+    values, secret = values_of(subscription), secret_of(subscription)
+    if refused := channel.check(values, config):  # The rules may be stricter by now than when it was stored.
+        return GiveUp(next(iter(refused.values())).detail)
+    message = Message(
+        delivery_id=str(delivery.id),
+        payload=delivery.payload,
+        address=recipient.email,
+        language=recipient.language,
+        values=values,
+        secret=secret,
+        at=now,
+        config=config,
+    )
+    return channel.send(message)
 
 
 def _settle(claimed: Sequence[Delivery], outcomes: Sequence[Outcome], now: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 _CLUSTER_ID = "01936f3e-8d1c-7a40-9c2b-5f0e6a7d1001"
 _POOL_ID = "01936f3e-8d1c-7a40-9c2b-5f0e6a7d1002"
@@ -12,15 +12,57 @@ _NODE_ID = "01936f3e-8d1c-7a40-9c2b-5f0e6a7d1003"
 _CREATED_AT = "2026-11-20T08:00:00Z"
 _GIB = 1024**3
 
+LIMIT = OpenApiParameter("limit", int, description="Rows per page, 1 to 500.")
+CURSOR = OpenApiParameter("cursor", str, description="`next` of the previous page.")
+
 CLUSTER: dict[str, Any] = {
     "id": _CLUSTER_ID,
     "name": "local",
     "kind": "local",
     "is_enabled": True,
+    "lost_at": None,
     "condition": {"name": "reachable", "detail": "", "since_at": _CREATED_AT},
     "isolation": {"tenants_kept_apart": True, "facts": ["Every tenant's tasks run as a user of their own."]},
     "inventory_read_at": "2026-11-20T09:12:05Z",
     "created_at": _CREATED_AT,
+    "config": None,
+    "access": None,
+    "version": 1,
+}
+NEW_CLUSTER: dict[str, Any] = {
+    "name": "research",
+    "kind": "kubernetes",
+    "config": {"node_selector": {"team": "research"}, "default_image": "registry.example.org/base:2"},
+    "credentials": "apiVersion: v1\nkind: Config\n...",
+}
+KUBERNETES_CLUSTER: dict[str, Any] = {
+    **CLUSTER,
+    "id": "01936f3e-8d1c-7a40-9c2b-5f0e6a7d1004",
+    "name": "research",
+    "kind": "kubernetes",
+    "condition": {"name": "unknown", "detail": "", "since_at": None},
+    "isolation": {"tenants_kept_apart": True, "facts": []},
+    "inventory_read_at": None,
+    "config": NEW_CLUSTER["config"],
+    "access": {
+        "server": "https://k8s.example.org:6443",
+        "account": "berth",
+        "origin": "kubeconfig",
+        "expires_at": "2027-11-20T08:00:00Z",
+        "verifies_tls": True,
+    },
+}
+CLUSTER_CHECK: dict[str, Any] = {
+    "outcome": "failed",
+    "items": [
+        {"check": "reachable", "outcome": "ok", "text": "The API server answers.", "hint": ""},
+        {
+            "check": "permissions",
+            "outcome": "failed",
+            "text": "The account may not list on nodes (the inventory).",
+            "hint": "Bind the ClusterRole of docs/kubernetes.md to the account.",
+        },
+    ],
 }
 POOL: dict[str, Any] = {
     "id": _POOL_ID,

@@ -1,4 +1,4 @@
-"""Planned maintenance over HTTP. Everybody with a tenant reads it; operators plan it."""
+"""Planned maintenance over HTTP. Members of any tenant read it; operators plan it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from clusters.api.representations import ReferenceOut
 from clusters.models import MaintenanceWindow, Node, Pool
 from clusters.services.maintenance import NODES_MAX, NewWindow, cancel_window, nodes_of, plan_window
 from kernel.actor import Actor
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
+from kernel.words import Text
 from webapi.access import fetch, require, visible
-from webapi.fields import NameField, UtcTimeField, utc_text
+from webapi.fields import NameField, UtcTimeField
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.schema import page_of
@@ -39,7 +40,7 @@ EXAMPLE = {
 
 
 class MaintenanceIn(StrictSerializer):
-    """Machines and a window: a pool as a whole, or some nodes."""
+    """Maintenance window of a pool, or of some nodes."""
 
     pool = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, default=None, help_text="Name or id.")
     nodes = serializers.ListField(
@@ -50,17 +51,17 @@ class MaintenanceIn(StrictSerializer):
     ends_at = UtcTimeField()
     reason = NameField(max_length=NOTE_LENGTH // 2, required=False, allow_blank=True, default="")
     drain = serializers.BooleanField(
-        required=False, default=False, help_text="Have what runs there make way when it begins; else it may end by itself."
+        required=False, default=False, help_text="Requeue running jobs when the window begins; otherwise they run to their end."
     )
 
 
 class MaintenanceOut(serializers.Serializer[Any]):
-    """Machines that are out of service for a window."""
+    """Maintenance window of nodes."""
 
     id = serializers.UUIDField()
     state = serializers.ChoiceField(STATES)
-    pool = ReferenceOut(allow_null=True, help_text="Null: only these nodes.")
-    nodes = ReferenceOut(many=True, help_text=f"At most {NODES_SHOWN} of them.")
+    pool = ReferenceOut(allow_null=True, help_text="Null: only the listed nodes.")
+    nodes = ReferenceOut(many=True, help_text=f"At most {NODES_SHOWN} nodes.")
     node_count = serializers.IntegerField()
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
@@ -77,11 +78,11 @@ class MaintenanceView(ApiView):
 
     @extend_schema(
         operation_id="maintenance_list",
-        parameters=[OpenApiParameter("open", bool, description="Only those planned or under way, or only those that are over.")],
+        parameters=[OpenApiParameter("open", bool, description="Only planned and active windows, or only past windows.")],
         responses=page_of(MaintenanceOut),
     )
     def get(self, request: Request) -> Response:
-        """Windows of maintenance, the latest first."""
+        """List maintenance windows, latest first."""
         known_query(request, ("open",))
         rows = visible(self.actor, MaintenanceWindow).select_related("pool")
         if "open" in request.query_params:
@@ -96,9 +97,9 @@ class MaintenanceView(ApiView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        """Plan maintenance, for operators. Its machines are cordoned when it begins, and return when it is over.
+        """Plan a maintenance window, as an operator. Its nodes are cordoned when it begins, and uncordoned when it ends.
 
-        What was cordoned before stays so. GET /nodes/{node_id}/affected says whose jobs run on a machine.
+        Nodes that were cordoned before stay cordoned. GET /nodes/{node_id}/affected lists the jobs on a node.
         """
         body = MaintenanceIn.validated(request.data)
         errors: list[FieldError] = []
@@ -107,7 +108,7 @@ class MaintenanceView(ApiView):
         if errors:
             raise InvalidInput(errors[0].message, fields=errors)
         if pool_id is None and not node_ids:
-            message = "Name a pool or nodes."
+            message = Text("Name a pool or nodes.", "请指定资源池或节点。")
             raise InvalidInput(message, fields=[FieldError("/nodes", "required", message)])
         wanted = NewWindow(pool_id, node_ids, body["starts_at"], body["ends_at"], body["reason"], body["drain"])
         row = plan_window(actor=self.actor, wanted=wanted, now=database_now())
@@ -119,7 +120,7 @@ class MaintenanceWindowView(ApiView):
 
     @extend_schema(operation_id="maintenance_delete", responses={200: MaintenanceOut})
     def delete(self, request: Request, window_id: str) -> Response:
-        """Give a window up, or end it before its time: its machines return. It stays in the list."""
+        """Cancel a planned window, or end an active window; its nodes are uncordoned. It stays in the list."""
         row = fetch(self.actor, MaintenanceWindow, window_id, "maintenance.edit")
         cancel_window(actor=self.actor, window=row, now=database_now())
         return Response(show_windows([MaintenanceWindow.objects.select_related("pool").get(pk=row.pk)])[0])
@@ -160,7 +161,14 @@ def _pool(actor: Actor, text: str, errors: list[FieldError]) -> uuid.UUID | None
     by_name = Q(name=name) & (Q(cluster__name=cluster) if cluster else Q())
     found = list(rows.filter(Q(id=text) if _is_id(text) else by_name)[:2])
     if len(found) != 1:
-        errors.append(FieldError("/pool", "not_found", "There is no such pool, or several have this name.", "Write its id."))
+        errors.append(
+            FieldError(
+                "/pool",
+                "not_found",
+                Text("There is no such pool, or several have this name.", "没有这个资源池，或有多个同名。"),
+                Text("Write its id.", "请写 ID。"),
+            )
+        )
         return None
     require(actor, found[0], "maintenance.edit")
     return found[0].pk
@@ -177,8 +185,8 @@ def _nodes(actor: Actor, texts: Sequence[str], errors: list[FieldError]) -> tupl
     for index, text in enumerate(texts):
         rows = found.get(str(uuid.UUID(text)) if _is_id(text) else text, [])
         if len(rows) != 1:
-            message = "There is no such node, or several have this name."
-            errors.append(FieldError(f"/nodes/{index}", "not_found", message, "Write its id."))
+            message = Text("There is no such node, or several have this name.", "没有这个节点，或有多个同名。")
+            errors.append(FieldError(f"/nodes/{index}", "not_found", message, Text("Write its id.", "请写 ID。")))
             continue
         require(actor, rows[0], "maintenance.edit")
         chosen.append(rows[0].pk)
@@ -195,6 +203,6 @@ def _is_id(text: str) -> bool:
 
 def _flag(text: str) -> bool:
     if text not in {"true", "false"}:
-        message = "open must be true or false."
+        message = Text("open must be true or false.", "open 须为 true 或 false。")
         raise InvalidInput(message, fields=[FieldError("/open", "invalid", message)])
     return text == "true"

@@ -18,8 +18,8 @@ from clusters.telemetry.metrics import gpu_subject, scoped
 from clusters.telemetry.reading import latest_values
 from kernel.actor import Actor
 from kernel.clock import database_now
-from kernel.limits import PAGE_SIZE_MAX
 from webapi.access import fetch, visible
+from webapi.bounds import PAGE_SIZE_MAX
 from webapi.pagination import page_size, slice_page
 from webapi.views import ApiView, known_query
 
@@ -28,7 +28,7 @@ GPU = 1000
 
 
 class OccupiedGpuOut(serializers.Serializer[Any]):
-    """One device. `held` without a job: whose it is you may not see. `utilisation` null: nothing was measured of late."""
+    """A device. `held` without a job: you may not see the job. `utilisation` null: no recent measurement."""
 
     index = serializers.IntegerField()
     identifier = serializers.CharField()
@@ -36,17 +36,17 @@ class OccupiedGpuOut(serializers.Serializer[Any]):
     is_healthy = serializers.BooleanField()
     is_simulated = serializers.BooleanField()
     held = serializers.BooleanField()
-    holders = serializers.IntegerField(help_text="Tasks on it: several where a pool lends parts of GPUs.")
-    held_millis = serializers.IntegerField(help_text="Thousandths of it that they hold.")
+    holders = serializers.IntegerField(help_text="Tasks on the device; several if the pool allows fractions of GPUs.")
+    held_millis = serializers.IntegerField(help_text="Thousandths of the device that the tasks hold.")
     job_id = serializers.UUIDField(allow_null=True)
     job_name = serializers.CharField(allow_null=True)
     tenant = serializers.CharField(allow_null=True)
     user = serializers.CharField(allow_null=True)
-    utilisation = serializers.FloatField(allow_null=True, help_text="Share of time in which any kernel ran, 0 to 1.")
+    utilisation = serializers.FloatField(allow_null=True, help_text="Share of time in which a kernel ran, 0 to 1.")
 
 
 class OccupiedNodeOut(serializers.Serializer[Any]):
-    """A machine and its devices."""
+    """A node and its devices."""
 
     node_id = serializers.UUIDField()
     name = serializers.CharField()
@@ -55,13 +55,13 @@ class OccupiedNodeOut(serializers.Serializer[Any]):
     ready = serializers.BooleanField()
     cordoned = serializers.BooleanField()
     gpus_simulated = serializers.BooleanField()
-    undecided_gpu_millis = serializers.IntegerField(help_text="Held by tasks that are coming to run, of GPUs not told yet.")
+    undecided_gpu_millis = serializers.IntegerField(help_text="Held by starting tasks whose GPUs are not assigned yet.")
     gpus = OccupiedGpuOut(many=True)
 
 
 class OccupancyOut(serializers.Serializer[Any]):
     nodes = OccupiedNodeOut(many=True)
-    next = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last.")
+    next = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last page.")
 
 
 class OccupancyView(ApiView):
@@ -70,15 +70,15 @@ class OccupancyView(ApiView):
     @extend_schema(
         operation_id="occupancy_list",
         parameters=[
-            OpenApiParameter("cluster", str, description="Only of the cluster with this id or name."),
-            OpenApiParameter("pool", str, description="Only of the pool with this id or name."),
-            OpenApiParameter("limit", int, description=f"Machines of one page, 1 to {PAGE_SIZE_MAX}, which is the default."),
-            OpenApiParameter("cursor", str, description="`next` of the page before, unchanged."),
+            OpenApiParameter("cluster", str, description="Only nodes of the cluster with this id or name."),
+            OpenApiParameter("pool", str, description="Only nodes of the pool with this id or name."),
+            OpenApiParameter("limit", int, description=f"Nodes per page, 1 to {PAGE_SIZE_MAX}, which is the default."),
+            OpenApiParameter("cursor", str, description="`next` of the previous page, unchanged."),
         ],
         responses=OccupancyOut,
     )
     def get(self, request: Request) -> Response:
-        """Every GPU with who holds it, machine by machine; names of jobs that you may not see are left out."""
+        """List all GPUs with their holders, by node; names of jobs that you may not see are omitted."""
         known_query(request, ("cluster", "pool"))
         rows = visible(self.actor, Node).select_related("cluster", "pool")
         rows = narrowed(request, narrowed(request, rows, "cluster"), "pool")
@@ -92,7 +92,7 @@ class NodeOccupancyView(ApiView):
 
     @extend_schema(operation_id="nodes_occupancy", responses=OccupiedNodeOut)
     def get(self, request: Request, node_id: str) -> Response:
-        """A machine's GPUs with who holds them; names of jobs that you may not see are left out."""
+        """List the GPUs of a node with their holders; names of jobs that you may not see are omitted."""
         known_query(request, ())
         node = fetch(self.actor, Node, node_id, "node.read", related=("cluster", "pool"))
         return Response(show_occupancy(self.actor, [node])[0])

@@ -16,9 +16,9 @@ from clusters.placement import LEVELS, NAME_MAX, POLICIES, RULES, SHARED_DEVICES
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
 from clusters.telemetry.metrics import unscoped
 from clusters.telemetry.reading import Series
+from kernel.clock import utc_text
 from kernel.config import current
 from kernel.resources import Resources
-from webapi.fields import utc_text
 
 
 class ResourcesOut(serializers.Serializer[Any]):
@@ -26,11 +26,11 @@ class ResourcesOut(serializers.Serializer[Any]):
 
     cpu_millis = serializers.IntegerField(help_text="Thousandths of a core.")
     memory_bytes = serializers.IntegerField()
-    gpu_millis = serializers.IntegerField(help_text="Thousandths of a GPU; 1000 is one whole device.")
+    gpu_millis = serializers.IntegerField(help_text="Thousandths of a GPU; 1000 is a whole device.")
 
 
 class ConditionOut(serializers.Serializer[Any]):
-    """Whether the cluster answers."""
+    """Contact with the cluster."""
 
     name = serializers.ChoiceField(choices=ClusterCondition.choices)
     detail = serializers.CharField()
@@ -38,95 +38,109 @@ class ConditionOut(serializers.Serializer[Any]):
 
 
 class IsolationOut(serializers.Serializer[Any]):
-    """How tenants are kept apart on a cluster, in words; what does not keep them apart is said as plainly."""
+    """Isolation of tenants on a cluster, in words, gaps included."""
 
     tenants_kept_apart = serializers.BooleanField()
     facts = serializers.ListField(child=serializers.CharField())
 
 
+class ClusterAccessOut(serializers.Serializer[Any]):
+    """What may be told of a cluster's credentials."""
+
+    server = serializers.CharField()
+    account = serializers.CharField()
+    origin = serializers.CharField(help_text="kubeconfig, or pod: the account of the pod that Berth runs in.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: the credentials do not say.")
+    verifies_tls = serializers.BooleanField()
+
+
 class ClusterOut(serializers.Serializer[Any]):
-    """Something an engine talks to."""
+    """A cluster, reached through an engine."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=ClusterKind.choices)
     is_enabled = serializers.BooleanField()
+    lost_at = serializers.DateTimeField(allow_null=True, help_text="When an operator declared it lost.")
     condition = ConditionOut()
     isolation = IsolationOut()
     inventory_read_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
+    config = serializers.DictField(allow_null=True, help_text="Settings of the engine; null for others than operators.")
+    access = ClusterAccessOut(allow_null=True, help_text="Null for others than operators, and where there are no credentials.")
+    version = serializers.IntegerField()
 
 
 class ReferenceOut(serializers.Serializer[Any]):
-    """Another object by id and name."""
+    """A reference to an object by id and name."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
 
 
 class PoolRulesOut(serializers.Serializer[Any]):
-    """How a pool is filled; docs/scheduling.md says what policies and weights do."""
+    """Placement policy of a pool; docs/scheduling.md describes policies and weights."""
 
     policy = serializers.ChoiceField(
         choices=POLICIES,
         allow_null=True,
         required=False,
-        help_text="Which machine is preferred. Default: fragmentation where there are GPUs, else ratio.",
+        help_text="Preferred node. Default: fragmentation in pools with GPUs, otherwise ratio.",
     )
     weights = serializers.DictField(
         child=serializers.IntegerField(min_value=0, max_value=WEIGHT_MAX),
         allow_null=True,
         required=False,
-        help_text=f"Weights of single terms instead of the policy's. Terms: {', '.join(TERMS)}.",
+        help_text=f"Weights of single terms, instead of the policy's. Terms: {', '.join(TERMS)}.",
     )
-    gpu_shares = serializers.BooleanField(allow_null=True, required=False, help_text="Lend parts of a GPU. Default: no.")
+    gpu_shares = serializers.BooleanField(allow_null=True, required=False, help_text="Allow fractions of a GPU. Default: no.")
     shared_devices_max = serializers.IntegerField(
         min_value=0,
         max_value=SHARED_DEVICES_MAX,
         allow_null=True,
         required=False,
-        help_text="At most so many GPUs of the pool are shared at a time. Default: any.",
+        help_text="Maximum number of GPUs of the pool that are shared at a time. Default: no maximum.",
     )
     levels = serializers.ListField(
         child=serializers.ChoiceField(choices=LEVELS),
         allow_null=True,
         required=False,
-        help_text="Which labels of machines say where they stand. Default: all.",
+        help_text="Topology levels, from labels of the nodes. Default: all.",
     )
 
 
 class PoolEdit(PoolRulesOut):
-    """The name of a pool, and how it is filled."""
+    """Name and placement policy of a pool."""
 
     name = serializers.CharField(
         required=False,
         max_length=NAME_MAX,
-        help_text="Letters, digits, dots, dashes and underscores. Limits, prices and history stay; a job file that says `pool` "
-        "with the old name finds no pool any more.",
+        help_text="Letters, digits, dots, dashes and underscores. Limits, prices and history stay; a job file that names the "
+        "old pool no longer finds it.",
     )
 
 
 class IdleModelOut(serializers.Serializer[Any]):
-    """Idle GPUs of one model, on machines on which something may start."""
+    """Idle GPUs of a model, on nodes on which tasks may start."""
 
     gpus = serializers.IntegerField(help_text="Whole devices.")
-    largest_task = serializers.IntegerField(help_text="The most of them that one task could get now.")
+    largest_task = serializers.IntegerField(help_text="Largest task that could start now.")
     largest_job = serializers.IntegerField(
-        help_text="The most that a job of equal tasks could get now, of the shapes that the pool usually gets."
+        help_text="Largest job of equal tasks that could start now, of the pool's usual shapes."
     )
-    machines = serializers.DictField(child=serializers.IntegerField(), help_text="How many machines have how many of them idle.")
+    machines = serializers.DictField(child=serializers.IntegerField(), help_text="Number of nodes by number of idle GPUs.")
 
 
 class PoolIdleOut(serializers.Serializer[Any]):
-    """What could start now, whatever anybody's limits say."""
+    """Tasks and jobs that could start now, without regard to limits."""
 
-    cpu_millis = serializers.IntegerField(help_text="The most that one task could get now.")
+    cpu_millis = serializers.IntegerField(help_text="Largest task that could start now.")
     models = serializers.DictField(child=IdleModelOut(), help_text="By GPU model.")
 
 
 class PoolUseOut(serializers.Serializer[Any]):
-    """How a pool is filled, as its scheduler found it last. `fragmentation`: which part of the idle GPU a task of those that the
-    pool usually gets cannot use, 0 to 1; null without idle GPU, or while nobody knows what it usually gets."""
+    """Fragmentation of a pool, as its scheduler last saw it. `fragmentation`: the part of the idle GPUs that a task of the pool's
+    usual shapes cannot use, 0 to 1; null without idle GPUs, or while the usual shapes are not known."""
 
     fragmentation = serializers.FloatField(allow_null=True)
     idle = PoolIdleOut(allow_null=True)
@@ -134,25 +148,25 @@ class PoolUseOut(serializers.Serializer[Any]):
 
 
 class TriedWeightsOut(serializers.Serializer[Any]):
-    """Weights that were tried, and which part of all GPU they allocated when all GPU had been asked for, 0 to 1."""
+    """Weights that were tried, and the part of all GPUs that they allocated when all GPUs were requested, 0 to 1."""
 
     weights = serializers.DictField(child=serializers.IntegerField())
     allocated = serializers.FloatField()
 
 
 class LearnedOut(serializers.Serializer[Any]):
-    """The weights that were chosen for what the pool got of late: `tasks` of these filled `machines` of it, emptied."""
+    """Learned weights of the pool: `tasks` of its recent jobs filled `machines` of its nodes, emptied."""
 
     weights = serializers.DictField(child=serializers.IntegerField())
-    chosen_at = serializers.DateTimeField(help_text="Since when it is these.")
-    learned_at = serializers.DateTimeField(help_text="When it was tried last.")
+    chosen_at = serializers.DateTimeField(help_text="Time since when these weights apply.")
+    learned_at = serializers.DateTimeField(help_text="Time at which weights were last tried.")
     tried = TriedWeightsOut(many=True)
     machines = serializers.IntegerField()
     tasks = serializers.IntegerField()
 
 
 class PoolOut(serializers.Serializer[Any]):
-    """A homogeneous group of nodes. `capacity` sums nodes that are ready and not cordoned; `allocated` what is held."""
+    """A homogeneous group of nodes. `capacity` is the sum over nodes that are ready and not cordoned; `allocated` is held."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -166,21 +180,21 @@ class PoolOut(serializers.Serializer[Any]):
     allocated = ResourcesOut()
     uneven = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="In what its ready nodes differ though they are of one shape: values by label. Empty: they are alike.",
+        help_text="Labels in which its ready nodes differ though their shape is the same: values by label. Empty: none.",
     )
-    use = PoolUseOut(help_text="Fragmentation, and the largest that could start now.")
+    use = PoolUseOut(help_text="Fragmentation, and the largest task and job that could start now.")
     learned = LearnedOut(
         allow_null=True,
-        help_text="Weights that the pool is filled by, chosen by what it gets; null where an operator has said weights or "
-        "another policy, where learning is off, and until there is enough to choose by.",
+        help_text="Learned weights of the pool; null if an operator set weights or another policy, if learning is off, and "
+        "until there are enough recent jobs.",
     )
-    rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
+    rules = PoolRulesOut(help_text="Placement policy that an operator set; null fields have their default.")
     created_at = serializers.DateTimeField()
     version = serializers.IntegerField()
 
 
 class GpuFaultOut(serializers.Serializer[Any]):
-    """Why a device is out of order, since when. `number`: an Xid, or a count of errors."""
+    """Fault of a device. `number`: an Xid, or a count of errors."""
 
     kind = serializers.ChoiceField(choices=[kind.value for kind in GpuFaultKind])
     number = serializers.IntegerField()
@@ -189,18 +203,20 @@ class GpuFaultOut(serializers.Serializer[Any]):
 
 
 class GpuOut(serializers.Serializer[Any]):
-    """One device of a node."""
+    """A device of a node."""
 
     identifier = serializers.CharField()
     model = serializers.CharField()
     memory_bytes = serializers.IntegerField()
-    healthy = serializers.BooleanField(help_text="False: the cluster says so, or there are faults that no operator has resolved.")
+    healthy = serializers.BooleanField(
+        help_text="False: the cluster reports it unhealthy, or it has faults that no operator has resolved."
+    )
     simulated = serializers.BooleanField()
-    faults = GpuFaultOut(many=True, help_text="Evidence against it, until an operator returns the node to service.")
+    faults = GpuFaultOut(many=True, help_text="Faults of the device, until an operator returns the node to service.")
 
 
 class NodeOut(serializers.Serializer[Any]):
-    """A machine as last observed. `cordoned` is an operator's decision; `ready` is what the cluster says."""
+    """A node as last observed. `cordoned` is set by an operator; `ready` is reported by the cluster."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -221,22 +237,23 @@ class NodeOut(serializers.Serializer[Any]):
     labels = serializers.DictField(child=serializers.CharField())
     taints = serializers.DictField(
         child=serializers.ChoiceField(choices=[effect.value for effect in Effect]),
-        help_text="What keeps jobs away that do not tolerate it, by name: of an operator, or of the cluster's labels.",
+        help_text="Taints by name, set by an operator or by labels of the cluster; they keep jobs away that do not tolerate "
+        "them.",
     )
     own_taints = serializers.DictField(
-        child=serializers.ChoiceField(choices=[effect.value for effect in Effect]), help_text="Those of an operator alone."
+        child=serializers.ChoiceField(choices=[effect.value for effect in Effect]), help_text="Taints of operators only."
     )
     last_seen_at = serializers.DateTimeField()
     version = serializers.IntegerField()
 
 
 class SeriesOut(serializers.Serializer[Any]):
-    """One metric over time. All lists have one entry per slot; null is a gap: nothing was measured, nothing is guessed."""
+    """A metric over time. All lists have an entry per slot; null is a gap without a measurement."""
 
     subject = serializers.CharField()
     metric = serializers.CharField()
     unit = serializers.CharField()
-    simulated = serializers.BooleanField(help_text="Drawn for a simulated GPU, not measured: it says nothing about hardware.")
+    simulated = serializers.BooleanField(help_text="Values of a simulated GPU, not measured; they say nothing about hardware.")
     resolution_seconds = serializers.FloatField()
     times = serializers.ListField(child=serializers.DateTimeField())
     values = serializers.ListField(child=serializers.FloatField(allow_null=True), help_text="Mean of the slot.")
@@ -245,18 +262,20 @@ class SeriesOut(serializers.Serializer[Any]):
 
 
 class SeriesListOut(serializers.Serializer[Any]):
-    """Series of one answer."""
+    """Series of an answer."""
 
     items = SeriesOut(many=True)
 
 
-def cluster_json(rows: Sequence[Cluster], *, language: str = "en") -> list[dict[str, Any]]:
+def cluster_json(rows: Sequence[Cluster], *, language: str = "en", with_settings: bool = False) -> list[dict[str, Any]]:
+    """Clusters as the API writes them; `with_settings` for operators."""
     return [
         {
             "id": str(row.pk),
             "name": row.name,
             "kind": row.kind,
             "is_enabled": row.is_enabled,
+            "lost_at": utc_text(row.lost_at),
             "condition": {
                 "name": row.condition,
                 "detail": row.condition_detail,
@@ -268,9 +287,22 @@ def cluster_json(rows: Sequence[Cluster], *, language: str = "en") -> list[dict[
             },
             "inventory_read_at": utc_text(row.inventory_read_at),
             "created_at": utc_text(row.created_at),
+            "config": _without_secrets(row.config) if with_settings else None,
+            "access": _access(row) if with_settings else None,
+            "version": row.version,
         }
         for row in rows
     ]
+
+
+def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that was written into the database by hand may hold a kubeconfig."""
+    return {name: value for name, value in config.items() if name != "kubeconfig"}
+
+
+def _access(row: Cluster) -> dict[str, Any] | None:
+    names = ("server", "account", "origin", "expires_at", "verifies_tls")
+    return None if row.access is None else {name: row.access.get(name) for name in names}
 
 
 def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
@@ -331,9 +363,14 @@ def node_json(rows: Sequence[Node], *, language: str = "en") -> list[dict[str, A
 
 def _gpus(row: Node, language: str) -> list[dict[str, Any]]:
     faults: dict[str, list[dict[str, Any]]] = {}
-    for one in open_faults(row.gpu_faults):
-        told = {"kind": one["kind"], "number": one["number"], "text": words_of(one, language), "since_at": one["since_at"]}
-        faults.setdefault(one["gpu"], []).append(told)
+    for fault in open_faults(row.gpu_faults):
+        told = {
+            "kind": fault["kind"],
+            "number": fault["number"],
+            "text": words_of(fault, language),
+            "since_at": fault["since_at"],
+        }
+        faults.setdefault(fault["gpu"], []).append(told)
     return [
         {
             **gpu,

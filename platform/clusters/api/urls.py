@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.api import maintenance, occupancy, views
+from clusters.api import clusters, maintenance, occupancy, views
 
 urlpatterns = [
-    path("clusters", views.ClusterListView.as_view(), name="clusters"),
-    path("clusters/<str:cluster_id>", views.ClusterView.as_view(), name="cluster"),
+    path("clusters", clusters.ClusterListView.as_view(), name="clusters"),
+    path("clusters:check", clusters.ClusterCheckNewView.as_view(), name="clusters_check"),
+    path("clusters/<str:cluster_id>/check", clusters.ClusterCheckView.as_view(), name="cluster_check"),
+    path("clusters/<str:cluster_id>", clusters.ClusterView.as_view(), name="cluster"),
     path("pools", views.PoolListView.as_view(), name="pools"),
     path("pools/<str:pool_id>", views.PoolView.as_view(), name="pool"),
     path("pools/<str:pool_id>/metrics", views.PoolMetricsView.as_view(), name="pool_metrics"),

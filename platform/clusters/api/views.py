@@ -1,4 +1,4 @@
-"""Clusters, pools and nodes over HTTP. Everybody with a tenant reads them; operators cordon nodes."""
+"""Pools and nodes over HTTP. Everybody with a tenant reads them; operators cordon nodes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from rest_framework.response import Response
 
 from clusters.api import examples
 from clusters.api.representations import (
-    ClusterOut,
     NodeOut,
     PoolEdit,
     PoolOut,
     SeriesListOut,
-    cluster_json,
     node_json,
     pool_json,
     series_json,
 )
-from clusters.models import Cluster, Node, Pool
+from clusters.models import Node, Pool
 from clusters.placement import read_taints
 from clusters.services import cordon_node, edit_pool, taint_node, uncordon_node
 from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject, pool_subject, scoped
@@ -35,20 +33,21 @@ from clusters.telemetry.tiers import POINTS_MAX
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NOTE_LENGTH
+from kernel.words import Text
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
 from webapi.fields import NameField, read_utc
 from webapi.pagination import page
+from webapi.refusals import detail
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
 from webapi.wording import reader_language
 
-DEFAULT_SPAN = timedelta(hours=1)  # Of series when nothing is said: what somebody who looks now wants to see.
+DEFAULT_SPAN = timedelta(hours=1)  # Of series when nothing is said: what a reader wants to see now.
 
-_LIMIT = OpenApiParameter("limit", int, description="Rows per page, 1 to 500.")
-_CURSOR = OpenApiParameter("cursor", str, description="`next` of the page before.")
-_CLUSTER = OpenApiParameter("cluster", str, description="Only of the cluster with this id or name.")
-_POOL = OpenApiParameter("pool", str, description="Only of the pool with this id or name.")
+_LIMIT, _CURSOR = examples.LIMIT, examples.CURSOR
+_CLUSTER = OpenApiParameter("cluster", str, description="Only nodes of the cluster with this id or name.")
+_POOL = OpenApiParameter("pool", str, description="Only nodes of the pool with this id or name.")
 
 
 def _page_of(name: str, item: type[serializers.Serializer[Any]]) -> Any:
@@ -56,39 +55,8 @@ def _page_of(name: str, item: type[serializers.Serializer[Any]]) -> Any:
     return inline_serializer(name, fields)
 
 
-class ClusterListView(ApiView):
-    """The clusters of this installation."""
-
-    @extend_schema(
-        operation_id="clusters_list",
-        parameters=[_LIMIT, _CURSOR],
-        responses=_page_of("ClusterPage", ClusterOut),
-        examples=[examples.answer("Page", {"items": [examples.CLUSTER], "next": None})],
-    )
-    def get(self, request: Request) -> Response:
-        known_query(request, ())
-        return page(
-            request,
-            visible(self.actor, Cluster),
-            order=("name",),
-            serialize=partial(cluster_json, language=reader_language(request)),
-        )
-
-
-class ClusterView(ApiView):
-    """One cluster, with its condition and how it keeps tenants apart."""
-
-    @extend_schema(
-        operation_id="clusters_get", responses=ClusterOut, examples=[examples.answer("This machine", examples.CLUSTER)]
-    )
-    def get(self, request: Request, cluster_id: str) -> Response:
-        return Response(
-            cluster_json([fetch(self.actor, Cluster, cluster_id, "cluster.read")], language=reader_language(request))[0]
-        )
-
-
 class PoolListView(ApiView):
-    """Pools, with what they offer and what is held."""
+    """List pools, with their capacity and allocation."""
 
     @extend_schema(
         operation_id="pools_list",
@@ -103,7 +71,7 @@ class PoolListView(ApiView):
 
 
 class PoolView(ApiView):
-    """One pool."""
+    """Get a pool."""
 
     @extend_schema(operation_id="pools_get", responses=PoolOut, examples=[examples.answer("GPUs", examples.POOL)])
     def get(self, request: Request, pool_id: str) -> Response:
@@ -119,7 +87,7 @@ class PoolView(ApiView):
         ],
     )
     def patch(self, request: Request, pool_id: str) -> Response:
-        """Rename it, and change how it is filled. What is not named stays; null puts a rule back to its default."""
+        """Rename a pool, or change its placement policy. Omitted fields are unchanged; null restores the default."""
         found = fetch(self.actor, Pool, pool_id, "pool.edit")
         expected = expected_version(request)
         edit_pool(actor=self.actor, pool_id=found.pk, changes=request.data, expected_version=expected, now=database_now())
@@ -131,15 +99,15 @@ class PoolView(ApiView):
 
 
 class PoolMetricsView(ApiView):
-    """Series of a pool: its idle GPUs, the largest task and job that could start, and how fragmented it was."""
+    """Get series of a pool: idle GPUs, the largest task and job that could start, and fragmentation."""
 
     @extend_schema(
         operation_id="pools_metrics",
         parameters=[
-            OpenApiParameter("metric", str, description="One metric; without it all that the pool has."),
-            OpenApiParameter("since", datetime, description="Default: an hour before until."),
+            OpenApiParameter("metric", str, description="Only this metric; default: all metrics of the pool."),
+            OpenApiParameter("since", datetime, description="Default: an hour before `until`."),
             OpenApiParameter("until", datetime, description="Default: now."),
-            OpenApiParameter("points", int, description=f"At most so many slots, 2 to {POINTS_MAX}."),
+            OpenApiParameter("points", int, description=f"Maximum number of slots, 2 to {POINTS_MAX}."),
         ],
         responses=SeriesListOut,
         examples=[examples.answer("Fragmentation", examples.POOL_SERIES)],
@@ -157,7 +125,7 @@ class PoolMetricsView(ApiView):
 
 
 class NodeListView(ApiView):
-    """Nodes as last observed."""
+    """List nodes as last observed."""
 
     @extend_schema(
         operation_id="nodes_list",
@@ -183,32 +151,35 @@ class NodeListView(ApiView):
 
 
 class CordonIn(StrictSerializer):
-    """What an operator decides about a node; what is left out stays."""
+    """Settings of a node, for operators; omitted fields are unchanged."""
 
-    cordoned = serializers.BooleanField(required=False, help_text="True: nothing new starts here; what runs stays.")
+    cordoned = serializers.BooleanField(required=False, help_text="True: no new task starts here; running tasks continue.")
     cordon_reason = NameField(
         required=False,
         allow_blank=True,
         default="",
         max_length=NOTE_LENGTH,
-        help_text="Shown to everybody who waits for the node.",
+        help_text="Reason, shown to all users whose jobs wait for the node.",
     )
     taints = serializers.DictField(
         required=False,
-        help_text="avoid or keep-out by name of a taint: jobs that do not tolerate it go elsewhere. Replaces those set before.",
+        help_text="Effect (avoid or keep-out) by name of a taint; jobs that do not tolerate it go to other nodes. Replaces "
+        "the previous taints.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Both parts are judged before either is done."""
         if not attrs.keys() & {"cordoned", "taints"}:
-            raise serializers.ValidationError({"cordoned": ["Say cordoned, taints, or both."]})
+            raise serializers.ValidationError(
+                {"cordoned": [detail(Text("Say cordoned, taints, or both.", "请给出 cordoned、taints 或两者。"), code="invalid")]}
+            )
         if "taints" in attrs:
             attrs["taints"] = read_taints(attrs["taints"])
         return attrs
 
 
 class NodeView(ApiView):
-    """One node."""
+    """Get a node."""
 
     @extend_schema(operation_id="nodes_get", responses=NodeOut, examples=[examples.answer("Node", examples.NODE)])
     def get(self, request: Request, node_id: str) -> Response:
@@ -243,15 +214,15 @@ class NodeView(ApiView):
 
 
 class NodeMetricsView(ApiView):
-    """Use of a node and of its GPUs over time; gaps are null."""
+    """Get the usage of a node and of its GPUs over time; gaps are null."""
 
     @extend_schema(
         operation_id="nodes_metrics",
         parameters=[
-            OpenApiParameter("metric", str, enum=list(METRICS), description="One metric; all when left out."),
-            OpenApiParameter("since", datetime, description="Default: one hour before `until`."),
+            OpenApiParameter("metric", str, enum=list(METRICS), description="Only this metric; default: all metrics."),
+            OpenApiParameter("since", datetime, description="Default: an hour before `until`."),
             OpenApiParameter("until", datetime, description="Default: now."),
-            OpenApiParameter("points", int, description=f"At most so many points per series, 2 to {POINTS_MAX}."),
+            OpenApiParameter("points", int, description=f"Maximum number of points per series, 2 to {POINTS_MAX}."),
         ],
         responses=SeriesListOut,
         examples=[examples.answer("With a gap", examples.SERIES)],
@@ -287,11 +258,13 @@ def read_span(request: Request, now: datetime) -> tuple[datetime, datetime, int]
     until = read_utc(given["until"], name="until") if given.get("until") else now
     since = read_utc(given["since"], name="since") if given.get("since") else until - DEFAULT_SPAN
     if since >= until:
-        message = "since must be before until."
+        message = Text("since must be before until.", "since 须早于 until。")
         raise InvalidInput(message, fields=[FieldError("/since", "invalid", message)])
     text = given.get("points", str(POINTS_MAX))
     if not (text.isascii() and text.isdecimal() and len(text) <= 6 and 2 <= int(text) <= POINTS_MAX):
-        message = f"points must be a whole number between 2 and {POINTS_MAX}."
+        message = Text(
+            f"points must be a whole number between 2 and {POINTS_MAX}.", f"points 须为 2 到 {POINTS_MAX} 之间的整数。"
+        )
         raise InvalidInput(message, fields=[FieldError("/points", "invalid", message)])
     return since, until, int(text)
 
@@ -333,6 +306,6 @@ def _flag(request: Request, name: str) -> bool | None:
     if text is None:
         return None
     if text not in {"true", "false"}:
-        message = f"{name} must be true or false."
+        message = Text(f"{name} must be true or false.", f"{name} 须为 true 或 false。")
         raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
     return text == "true"

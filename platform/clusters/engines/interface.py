@@ -66,10 +66,24 @@ class ImageKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PullAccount:
+    """Whom a registry takes the tenant for. An engine hands it to what pulls, and writes it nowhere else: as `secret_env`."""
+
+    host: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ImageRef:
+    """`unchecked`: no registry has confirmed that the tenant may have this container image. An engine that finds it among what
+    others pulled asks the registry before it uses it."""
+
     kind: ImageKind
     digest: str
     location: str = ""
+    pull: PullAccount | None = None
+    unchecked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +147,7 @@ class TaskWorkload:
     node: str = ""  # Name of the node that the scheduler chose.
     rdma: bool = False  # The node's adapters for remote memory access.
     cpu_exclusive: bool = False  # Whole cores that no other task runs on, as many as `resources` say, rounded up.
+    builds_image: bool = False  # User 0 of a user namespace of the tenant's, in which it mounts and changes its root.
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +274,7 @@ class TaskExit:
     reason: ExitReason = ExitReason.NONE
     stop_cause: StopCause | None = None
     evidence: str = ""
+    given_up: str = ""  # Where the engine gave the task up: an entry of the exit classification, as in `GiveUp`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +367,7 @@ class GpuDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class ObservedNode:
     name: str
     capacity: Resources
     gpus: tuple[GpuDevice, ...] = ()
@@ -359,6 +375,7 @@ class NodeFacts:
     ready: bool = True
     reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
+    offers: Resources | None = None  # With what others use of it, who are none of ours: by this it is put into a pool.
     images: frozenset[str] | None = None  # Digests of all images that are there; None: this engine does not say.
     data: frozenset[str] | None = None  # Ids of all volumes whose data is there; None: this engine does not say.
 
@@ -370,15 +387,17 @@ class Abilities:
     image_kinds: frozenset[ImageKind] = frozenset({ImageKind.HOST, ImageKind.PYTHON})
     mounts: bool = True  # Volumes can be shown to a job.
     node_ports: int | None = None  # Ports that the tasks of one machine can have together; None: no bound.
+    shares_gpus: bool = False  # Several tasks can have parts of one device.
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    nodes: tuple[NodeFacts, ...]
+    nodes: tuple[ObservedNode, ...]
     read_at: datetime
     abilities: Abilities = Abilities()
     isolation: tuple[str, ...] = ()  # What keeps tenants apart here, and plainly what does not: shown to operators.
     tenants_kept_apart: bool = True  # False: the cluster takes jobs of one tenant only.
+    note: str = ""  # What keeps a cluster that answers from being of use, for operators.
 
 
 class EngineUnreachable(Exception):
@@ -526,7 +545,7 @@ class Execution(Protocol):
         ...
 
     def exit_code(self) -> int | None:
-        """0..255 as a shell sees it, once `ended` is readable; None where nobody can tell any more. Never blocks for long."""
+        """0..255 as a shell sees it, once `ended` is readable; None where it is lost. Never blocks for long."""
         ...
 
     def close(self) -> None:
@@ -551,7 +570,7 @@ class SupportsExec(Protocol):
     ) -> Execution:
         """Start `argv`, or a shell where it is empty, at a terminal or (None) at pipes with output and errors in one.
 
-        Where a host holds so many at once, nobody has more than a share: `asker` says whose this is.
+        Where a host holds so many at once, no user has more than a share: `asker` says whose this is.
 
         Raises NotRunning, ExecRefused and EngineUnreachable.
         """

@@ -21,10 +21,13 @@ def record_contact(cluster_id: uuid.UUID, *, reachable: bool, detail: str = "", 
 def set_condition(cluster_id: uuid.UUID, condition: ClusterCondition, detail: str, now: datetime) -> bool:
     """Record what the last contact with a cluster showed. Returns whether the condition changed; one read if nothing did.
 
-    Nothing else follows from lost contact: what ran is taken to run on until the engine says otherwise.
+    Nothing else follows from lost contact: what ran is taken to run on until the engine says otherwise. Of a cluster that was
+    removed meanwhile there is nothing to record.
     """
     detail = detail[:NOTE_LENGTH]
-    before = Cluster.objects.only("name", "condition", "condition_detail").get(pk=cluster_id)
+    before = Cluster.objects.only("name", "condition", "condition_detail").filter(pk=cluster_id).first()
+    if before is None:
+        return False
     if before.condition == condition and before.condition_detail == detail:
         return False
     if before.condition == condition:
@@ -33,7 +36,7 @@ def set_condition(cluster_id: uuid.UUID, condition: ClusterCondition, detail: st
     columns = {"id": cluster_id, "condition": condition.value, "condition_detail": detail, "condition_since_at": now}
     with transaction.atomic():
         if not bulk.update(Cluster, [columns], equals={"condition": before.condition}):
-            return False  # Somebody else saw the change first and told of it.
+            return False  # Another process saw the change first and told of it.
         data = {"name": before.name, "from": before.condition, "detail": detail}
         event = NewEvent(
             kind=f"cluster.{condition.value}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from clusters.engines.interface import NodeFacts
+from clusters.engines.interface import ObservedNode
 from clusters.models import Node, NodeContents
 from reconciling import bulk
 
@@ -34,24 +34,26 @@ _noted: set[tuple[uuid.UUID, Held]] = set()  # Written by this process already.
 
 def note_contents(cluster_id: uuid.UUID, held: Iterable[Held]) -> int:
     """Note what nodes of a cluster hold now; how many rows were written. Nothing is asked for what this process noted before."""
-    news = [one for one in dict.fromkeys(held) if (one.images or one.data) and (cluster_id, one) not in _noted]
+    news = [
+        content for content in dict.fromkeys(held) if (content.images or content.data) and (cluster_id, content) not in _noted
+    ]
     if not news:
         return 0
     by_node: dict[str, tuple[set[str], set[str]]] = {}
-    for one in news:
-        images, data = by_node.setdefault(one.node, (set(), set()))
-        images |= one.images
-        data |= one.data
+    for content in news:
+        images, data = by_node.setdefault(content.node, (set(), set()))
+        images |= content.images
+        data |= content.data
     with transaction.atomic():
         nodes = dict(Node.objects.filter(cluster_id=cluster_id, name__in=by_node).values_list("name", "id"))
         written = _write({nodes[name]: contents for name, contents in by_node.items() if name in nodes}, replace=False)
     if len(_noted) + len(news) > REMEMBERED_MAX:
         _noted.clear()
-    transaction.on_commit(lambda: _noted.update((cluster_id, one) for one in news))
+    transaction.on_commit(lambda: _noted.update((cluster_id, content) for content in news))
     return written
 
 
-def record_reported(node_ids: Mapping[str, uuid.UUID], nodes: Sequence[NodeFacts]) -> int:
+def record_reported(node_ids: Mapping[str, uuid.UUID], nodes: Sequence[ObservedNode]) -> int:
     """Replace what is known of nodes whose engine says all that they hold."""
     told = {
         node_ids[node.name]: (node.images, node.data)
@@ -83,5 +85,5 @@ def _merged(before: list[str], now: Iterable[str] | None, replace: bool) -> list
     if now is None:
         return before
     found = set(now)
-    kept = [one for one in before if one in found] if replace else list(before)
+    kept = [item for item in before if item in found] if replace else list(before)
     return [*kept, *sorted(found.difference(kept))][-HELD_MAX:]

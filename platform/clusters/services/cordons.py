@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from activity.services import NewEvent, record_audit, record_events
@@ -17,6 +17,7 @@ from clusters.models import Node
 from kernel.actor import Actor
 from kernel.errors import PreconditionFailed
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
+from kernel.words import Text
 from reconciling import bulk
 from webapi.access import fetch
 
@@ -48,19 +49,16 @@ def _ref(node: Node) -> NodeRef:
 
 
 def cordoned_of(places: Collection[tuple[uuid.UUID, str]]) -> set[tuple[uuid.UUID, str]]:
-    """Which of the nodes (cluster, name) are cordoned. None of the others can be before the caller's transaction has ended.
+    """Which of the nodes (cluster, name) are cordoned, or gone, with their cluster or alone. None of the others can be before the
+    caller's transaction has ended.
 
     A cordon locks its node for itself; here the weakest lock that it has to wait for is taken, which reports of the cluster about
     its nodes need not wait for. SQLite has one writer at a time. One statement.
     """
     nodes = Node.objects.filter(cluster_id__in={cluster_id for cluster_id, _ in places}, name__in={name for _, name in places})
-    rows = nodes.order_by("id").values_list("cluster_id", "name", "cordoned")
-    if connection.vendor == "postgresql":
-        sql, parameters = rows.query.sql_with_params()
-        with connection.cursor() as cursor:
-            cursor.execute(f"{sql} FOR KEY SHARE", parameters)
-            return {(cluster_id, name) for cluster_id, name, is_cordoned in cursor.fetchall() if is_cordoned}
-    return {(cluster_id, name) for cluster_id, name, is_cordoned in rows if is_cordoned}
+    rows = bulk.read_for_key_share(nodes.order_by("id").values_list("cluster_id", "name", "cordoned"))
+    usable = {(cluster_id, name) for cluster_id, name, is_cordoned in rows if not is_cordoned}
+    return set(places) - usable
 
 
 def cordon_node(
@@ -116,8 +114,14 @@ def _set_cordon(
         node = Node.objects.select_for_update().select_related("cluster", "pool").get(pk=node_id)
         if expected is not None and node.version != expected:
             raise PreconditionFailed(
-                f"Node {node.name} has version {node.version} now, not {expected}.",
-                hint="Read it again, apply your change to the new version, and send its ETag.",
+                Text(
+                    f"Node {node.name} has version {node.version} now, not {expected}.",
+                    f"节点 {node.name} 当前版本为 {node.version}，而非 {expected}。",
+                ),
+                hint=Text(
+                    "Read it again, apply your change to the new version, and send its ETag.",
+                    "请重新读取，在新版本上修改，并发送其 ETag。",
+                ),
             )
         before = {"cordoned": node.cordoned, "cordon_reason": node.cordon_reason}
         is_kept = is_cordoned and not reason and node.cordon_reason != ""

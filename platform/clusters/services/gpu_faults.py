@@ -14,12 +14,12 @@ from typing import Any
 
 from django.db import transaction
 
-from activity.notifications.kinds import NoticeKind
 from activity.notifications.notices import new_notice
 from activity.services import NewAudit, NewEvent, record_audits, record_events
 from clusters.engines.interface import EngineUnreachable, GpuFault, SupportsGpuFaults
 from clusters.gpu_faults import calls_for_cordon, moves_jobs, open_faults, with_fault, words_of
 from clusters.models import Node
+from clusters.notices import CAPACITY
 from clusters.services.cordons import set_cordons
 from clusters.services.engines import engine_for
 from clusters.services.maintenance import ACTOR as MAINTENANCE
@@ -41,10 +41,10 @@ class FaultyNode:
 
 def look_for_faults(cluster_id: uuid.UUID, now: datetime) -> int:
     """Ask an engine for evidence and act on what is new; returns how many nodes that concerned."""
-    engine = engine_for(cluster_id)
-    if not isinstance(engine, SupportsGpuFaults):
-        return 0
     try:
+        engine = engine_for(cluster_id)
+        if not isinstance(engine, SupportsGpuFaults):
+            return 0
         faults = engine.gpu_faults()
     except EngineUnreachable:
         return 0
@@ -72,7 +72,7 @@ def record_gpu_faults(cluster_id: uuid.UUID, faults: Sequence[GpuFault], now: da
         set_cordons(
             actor=ACTOR, nodes=Node.objects.filter(id__in=ids), is_cordoned=True, reason_of=lambda n: reasons[n.pk], now=now
         )
-        record_events([_event(node, one, now) for node, told in news for one in told])
+        record_events([_event(node, fault, now) for node, told in news for fault in told])
         record_events([_notice(node, told, now) for node, told in news])
         record_audits([_audit(node, told, now) for node, told in news])
     return len(news)
@@ -83,7 +83,7 @@ def faulty_nodes() -> list[FaultyNode]:
     rows = Node.objects.exclude(gpu_faults=[]).filter(cordoned=True).values_list("cluster_id", "name", "gpu_faults")
     found = []
     for cluster_id, name, documents in rows:
-        devices = {str(one["gpu"]): words_of(one) for one in open_faults(documents) if moves_jobs(one)}
+        devices = {str(fault["gpu"]): words_of(fault) for fault in open_faults(documents) if moves_jobs(fault)}
         if devices:
             found.append(FaultyNode(cluster_id, name, devices))
     return found
@@ -91,7 +91,7 @@ def faulty_nodes() -> list[FaultyNode]:
 
 def reason_of(documents: object) -> str:
     """Why a node is cordoned, for operators: the evidence, the newest last."""
-    told = "; ".join(words_of(one) for one in open_faults(documents))
+    told = "; ".join(words_of(fault) for fault in open_faults(documents))
     return f"GPU out of order: {told}"[:NOTE_LENGTH]
 
 
@@ -101,7 +101,7 @@ def _take(node: Node, faults: Sequence[GpuFault], now: datetime) -> list[dict[st
     for fault in faults:
         if fault.node == node.name:
             node.gpu_faults = with_fault(node.gpu_faults, fault, now)
-    return [one for one in node.gpu_faults if one not in before]
+    return [document for document in node.gpu_faults if document not in before]
 
 
 def _take_over(news: Sequence[tuple[Node, list[dict[str, Any]]]], now: datetime) -> None:
@@ -136,13 +136,13 @@ def _event(node: Node, document: dict[str, Any], now: datetime) -> NewEvent:
 def _notice(node: Node, told: Sequence[dict[str, Any]], now: datetime) -> NewEvent:
     """For operators: the node gets no work until one of them has looked at it."""
     return new_notice(
-        NoticeKind.CAPACITY,
+        CAPACITY,
         tenant_id=None,
         subject_kind="node",
         subject_id=node.pk,
         title=f"GPU out of order on node {node.name}: it is cordoned",
         text=(
-            f"{'; '.join(words_of(one) for one in told)}. Jobs leave the GPUs that cannot go on. Return the node to service "
+            f"{'; '.join(words_of(fault) for fault in told)}. Jobs leave the GPUs that cannot go on. Return the node to service "
             "once its hardware is checked or replaced."
         ),
         command=f"berth nodes show {node.name}",

@@ -12,7 +12,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clusters.engines.interface import NodeFacts
+from clusters.engines.interface import ObservedNode
+from clusters.placement import GPU_DRIVER
 from kernel.limits import GIB
 
 MEMORY_TOLERANCE_PERCENT = 5  # Firmware and kernels reserve different amounts on machines that were bought as equal.
@@ -53,26 +54,27 @@ class Group:
     pool_id: uuid.UUID | None
     name: str
     shape: Shape
-    nodes: tuple[NodeFacts, ...]
+    nodes: tuple[ObservedNode, ...]
 
 
-def shape_of(node: NodeFacts) -> Shape:
+def shape_of(node: ObservedNode) -> Shape:
+    whole = node.offers or node.capacity
     return Shape(
         gpu_model=node.gpu_model,
         gpus_simulated=is_simulated(node),
-        cpu_millis=node.capacity.cpu_millis,
-        memory_bytes=node.capacity.memory_bytes,
+        cpu_millis=whole.cpu_millis,
+        memory_bytes=whole.memory_bytes,
     )
 
 
-def is_simulated(node: NodeFacts) -> bool:
+def is_simulated(node: ObservedNode) -> bool:
     return any(gpu.simulated for gpu in node.gpus)
 
 
-def group_nodes(nodes: Sequence[NodeFacts], pools: Sequence[KnownPool], pool_of: Mapping[str, uuid.UUID]) -> tuple[Group, ...]:
+def group_nodes(nodes: Sequence[ObservedNode], pools: Sequence[KnownPool], pool_of: Mapping[str, uuid.UUID]) -> tuple[Group, ...]:
     """Divide nodes among pools; `pool_of` says where the nodes known by name were. Pools left without nodes are in it too."""
-    members: dict[uuid.UUID, list[NodeFacts]] = {pool.id: [] for pool in pools}
-    drafts: list[tuple[Shape, list[NodeFacts]]] = []
+    members: dict[uuid.UUID, list[ObservedNode]] = {pool.id: [] for pool in pools}
+    drafts: list[tuple[Shape, list[ObservedNode]]] = []
     for node in sorted(nodes, key=lambda node: node.name):
         shape = shape_of(node)
         known = sorted(pools, key=lambda pool: (pool.id != pool_of.get(node.name), pool.id))
@@ -98,11 +100,11 @@ def group_nodes(nodes: Sequence[NodeFacts], pools: Sequence[KnownPool], pool_of:
     return tuple(groups)
 
 
-EVEN_LABELS = ("architecture", "gpu_driver", "kernel", "os")  # What nodes of one shape may differ in that jobs may notice.
+EVEN_LABELS = ("architecture", GPU_DRIVER, "kernel", "os")  # What nodes of one shape may differ in that jobs may notice.
 VALUES_MAX = 8
 
 
-def unevenness(nodes: Iterable[NodeFacts]) -> dict[str, list[str]]:
+def unevenness(nodes: Iterable[ObservedNode]) -> dict[str, list[str]]:
     """In which of these labels the ready nodes of a pool differ, with the values: a driver that was not rolled out everywhere."""
     ready = [node for node in nodes if node.ready]
     found = {}
@@ -113,7 +115,7 @@ def unevenness(nodes: Iterable[NodeFacts]) -> dict[str, list[str]]:
     return found
 
 
-def _heir(groups: Sequence[Group], found: Iterable[NodeFacts], pool_of: Mapping[str, uuid.UUID]) -> int | None:
+def _heir(groups: Sequence[Group], found: Iterable[ObservedNode], pool_of: Mapping[str, uuid.UUID]) -> int | None:
     """The pool, now empty, in which all of these nodes were: its machines changed together, and it stays theirs."""
     homes = {pool_of.get(node.name) for node in found}
     if len(homes) != 1:

@@ -12,11 +12,11 @@ from django.db import transaction
 
 from activity.services import NewEvent, record_events
 from clusters.abilities import abilities_document
-from clusters.engines.interface import Inventory, NodeFacts
+from clusters.engines.interface import Inventory, ObservedNode
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
 from clusters.services.conditions import set_condition
 from clusters.services.contents import record_reported
-from clusters.services.engines import engine_for
+from clusters.services.engines import ClusterGone, engine_for
 from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated, unevenness
 from clusters.services.measures import record_unevenness
 from kernel import config
@@ -74,10 +74,12 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
 
     Repeating it changes nothing; an inventory older than the last is dropped, unless the last claims to be of the future: that is
     no time that anything was read at, and would keep all others out until then.
-    Nodes that are not listed become not ready and say why; what ran on them is for `observe` to tell.
+    Nodes that are not listed become not ready and say why; what ran on them is for `observe` to tell. Raises ClusterGone.
     """
     with transaction.atomic():
-        cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+        cluster = Cluster.objects.select_for_update().filter(pk=cluster_id).first()
+        if cluster is None:
+            raise ClusterGone(f"there is no cluster {cluster_id}")
         last = cluster.inventory_read_at
         if last is not None and inventory.read_at < last <= now:
             return InventoryChange(is_stale=True)
@@ -93,25 +95,25 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
             tenants_kept_apart=inventory.tenants_kept_apart,
             abilities=abilities_document(inventory.abilities),
         )
-        set_condition(cluster_id, ClusterCondition.REACHABLE, "", now)
+        set_condition(cluster_id, ClusterCondition.REACHABLE, inventory.note, now)
         record_events(events)
     return replace(change, removed=removed)
 
 
-def _store_contents(cluster_id: uuid.UUID, nodes: Sequence[NodeFacts]) -> None:
+def _store_contents(cluster_id: uuid.UUID, nodes: Sequence[ObservedNode]) -> None:
     if any(node.images is not None or node.data is not None for node in nodes):
         record_reported(dict(Node.objects.filter(cluster_id=cluster_id).values_list("name", "id")), nodes)
 
 
-def _store_unevenness(nodes: Sequence[NodeFacts], pool_ids: dict[str, uuid.UUID]) -> None:
-    inside: dict[uuid.UUID, list[NodeFacts]] = {}
+def _store_unevenness(nodes: Sequence[ObservedNode], pool_ids: dict[str, uuid.UUID]) -> None:
+    inside: dict[uuid.UUID, list[ObservedNode]] = {}
     for node in nodes:
         inside.setdefault(pool_ids[node.name], []).append(node)
     record_unevenness({pool_id: unevenness(found) for pool_id, found in inside.items()})
 
 
 def _store_pools(
-    cluster_id: uuid.UUID, nodes: Sequence[NodeFacts], known: dict[str, Node], now: datetime
+    cluster_id: uuid.UUID, nodes: Sequence[ObservedNode], known: dict[str, Node], now: datetime
 ) -> dict[str, uuid.UUID]:
     """Write the pools; returns the pool of each listed node by name."""
     stored = {pool.pk: pool for pool in Pool.objects.filter(cluster_id=cluster_id).order_by("id")}
@@ -154,7 +156,7 @@ def _pool_columns(group: Group, pool: Pool | None) -> dict[str, Any]:
 
 def _store_nodes(
     cluster_id: uuid.UUID,
-    nodes: Sequence[NodeFacts],
+    nodes: Sequence[ObservedNode],
     known: dict[str, Node],
     pool_ids: dict[str, uuid.UUID],
     now: datetime,
@@ -192,7 +194,7 @@ def _store_nodes(
     return InventoryChange(len(fresh), counted.count("node.ready"), counted.count("node.not_ready")), events
 
 
-def _node_columns(facts: NodeFacts) -> dict[str, Any]:
+def _node_columns(facts: ObservedNode) -> dict[str, Any]:
     return {
         **facts.capacity.as_dict(),
         "gpu_model": facts.gpu_model,

@@ -1,7 +1,7 @@
 """Maintenance: machines that are taken out of service for a window, and come back by themselves.
 
 `begin_windows` and `end_windows` are called every few seconds and may be called at any time, twice, or late: what a window has
-done already stands in its row. Emptying machines is the business of whoever knows the jobs; `nodes_to_empty` says which.
+done already stands in its row. Emptying machines is left to the app that knows the jobs; `nodes_to_empty` says which.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clusters.services.cordons import set_cordons
 from kernel.actor import Actor, system_actor
 from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput
-from kernel.words import format_moment
+from kernel.words import Text, format_moment
 from reconciling import bulk
 
 ACTOR = system_actor("maintenance")
@@ -35,7 +35,7 @@ NODES_TOLD = 100  # In an audit row.
 
 @dataclass(frozen=True, slots=True)
 class NewWindow:
-    """What somebody plans: a pool as a whole, or nodes."""
+    """A planned window: for a pool as a whole, or nodes."""
 
     pool_id: uuid.UUID | None
     node_ids: tuple[uuid.UUID, ...]
@@ -50,10 +50,13 @@ def plan_window(*, actor: Actor, wanted: NewWindow, now: datetime) -> Maintenanc
     _check(wanted, now)
     with transaction.atomic():
         if MaintenanceWindow.objects.filter(ended_at__isnull=True).count() >= OPEN_MAX:
-            raise Conflict(f"{OPEN_MAX} windows are planned already.", hint="Cancel some that are not needed.")
+            raise Conflict(
+                Text(f"{OPEN_MAX} windows are planned already.", f"已有 {OPEN_MAX} 个计划中的维护窗口。"),
+                hint=Text("Cancel some that are not needed.", "请取消不需要的维护窗口。"),
+            )
         row = MaintenanceWindow.objects.create(
             pool_id=wanted.pool_id,
-            node_ids=[str(one) for one in wanted.node_ids],
+            node_ids=[str(node_id) for node_id in wanted.node_ids],
             reason=wanted.reason,
             drain=wanted.drain,
             starts_at=wanted.starts_at,
@@ -72,7 +75,10 @@ def cancel_window(*, actor: Actor, window: MaintenanceWindow, now: datetime) -> 
         windows = _lock()
         row = windows.get(window.pk)
         if row is None:
-            raise Conflict("This maintenance is over already.", hint="Only one that is planned or under way can be ended.")
+            raise Conflict(
+                Text("This maintenance is over already.", "此维护已经结束。"),
+                hint=Text("Only one that is planned or under way can be ended.", "只能结束计划中或进行中的维护。"),
+            )
         row.cancelled_at = now
         _end(row, windows, actor, now)
         _audit(row, actor, "maintenance.cancel", now)
@@ -119,7 +125,7 @@ class OutOfService:
 
 
 def nodes_to_empty(now: datetime) -> list[OutOfService]:
-    """Machines of windows under way that drain, as long as they are cordoned: somebody may have taken one back. Two queries."""
+    """Machines of windows under way that drain, as long as they are cordoned: operators may take some back. Two queries."""
     rows = list(_draining(now))
     found = {node.pk: node for nodes in nodes_of(rows).values() for node in nodes if node.cordoned} if rows else {}
     return [OutOfService(node.pk, node.cluster_id, node.name, node.cordon_reason) for node in found.values()]
@@ -134,7 +140,7 @@ def is_to_be_emptied(node_id: uuid.UUID, now: datetime) -> bool:
 def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
     """The machines that each window means, as they are now: what is told of them, no more. One query."""
     pools = {row.pool_id for row in rows if row.pool_id is not None}
-    ids = {uuid.UUID(one) for row in rows for one in row.node_ids}
+    ids = {uuid.UUID(node_id) for row in rows for node_id in row.node_ids}
     nodes = Node.objects.filter(Q(pool_id__in=pools) | Q(id__in=ids))
     found = list(nodes.only("id", "name", "pool_id", "cluster_id", "cordoned", "cordon_reason"))
     found.sort(key=lambda node: (node.name, node.pk))
@@ -145,7 +151,7 @@ def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
     return {
         row.pk: by_pool.get(row.pool_id, [])
         if row.pool_id is not None
-        else [by_id[uuid.UUID(one)] for one in row.node_ids if uuid.UUID(one) in by_id]
+        else [by_id[uuid.UUID(node_id)] for node_id in row.node_ids if uuid.UUID(node_id) in by_id]
         for row in rows
     }
 
@@ -205,13 +211,15 @@ def _take(rows: Sequence[MaintenanceWindow], now: datetime) -> dict[uuid.UUID, l
 
 def _end(row: MaintenanceWindow, windows: Mapping[uuid.UUID, MaintenanceWindow], actor: Actor, now: datetime) -> None:
     """Return what this window took, but for machines that another window under way means, or that somebody has cordoned since."""
-    others = [one for one in windows.values() if one.pk != row.pk and one.began_at is not None and one.ends_at > now]
+    others = [
+        window for window in windows.values() if window.pk != row.pk and window.began_at is not None and window.ends_at > now
+    ]
     meant = nodes_of(others)
-    mine, heirs = {uuid.UUID(one) for one in row.cordoned_ids}, []
+    mine, heirs = {uuid.UUID(node_id) for node_id in row.cordoned_ids}, []
     for other in others:
         kept = [node.pk for node in meant[other.pk] if node.pk in mine]
         if kept:
-            other.cordoned_ids = [*other.cordoned_ids, *(str(one) for one in kept)]
+            other.cordoned_ids = [*other.cordoned_ids, *(str(node_id) for node_id in kept)]
             heirs.append({"id": other.pk, "cordoned_ids": other.cordoned_ids})
             mine -= set(kept)
     bulk.update(MaintenanceWindow, heirs)
@@ -230,17 +238,57 @@ def _why(row: MaintenanceWindow) -> str:
 def _check(wanted: NewWindow, now: datetime) -> None:
     errors = []
     if (wanted.pool_id is None) == (not wanted.node_ids):
-        errors.append(FieldError("/nodes", "required", "Name a pool or nodes, and not both.", "Leave the other one out."))
+        errors.append(
+            FieldError(
+                "/nodes",
+                "required",
+                Text("Name a pool or nodes, and not both.", "请指定资源池或节点，二者只选其一。"),
+                Text("Leave the other one out.", "请去掉另一项。"),
+            )
+        )
     if len(wanted.node_ids) > NODES_MAX:
-        errors.append(FieldError("/nodes", "too_many", f"A window has at most {NODES_MAX} nodes.", "Name a pool."))
+        errors.append(
+            FieldError(
+                "/nodes",
+                "too_many",
+                Text(f"A window has at most {NODES_MAX} nodes.", f"一个维护窗口最多包含 {NODES_MAX} 个节点。"),
+                Text("Name a pool.", "请改为指定资源池。"),
+            )
+        )
     if wanted.starts_at < now - LATE:
-        errors.append(FieldError("/starts_at", "in_the_past", f"It is {format_moment(now)} already.", "Begin now or later."))
+        errors.append(
+            FieldError(
+                "/starts_at",
+                "in_the_past",
+                Text(f"It is {format_moment(now)} already.", f"现在已是 {format_moment(now)}。"),
+                Text("Begin now or later.", "请从现在或之后开始。"),
+            )
+        )
     elif wanted.starts_at > now + AHEAD:
-        errors.append(FieldError("/starts_at", "out_of_range", f"A window begins at most {AHEAD.days} days ahead."))
+        errors.append(
+            FieldError(
+                "/starts_at",
+                "out_of_range",
+                Text(f"A window begins at most {AHEAD.days} days ahead.", f"维护窗口最多提前 {AHEAD.days} 天计划。"),
+            )
+        )
     if wanted.ends_at <= max(wanted.starts_at, now):
-        errors.append(FieldError("/ends_at", "out_of_range", "The window ends before it begins.", "Give an end after the start."))
+        errors.append(
+            FieldError(
+                "/ends_at",
+                "out_of_range",
+                Text("The window ends before it begins.", "维护窗口的结束早于开始。"),
+                Text("Give an end after the start.", "请给出晚于开始的结束时间。"),
+            )
+        )
     elif wanted.ends_at - wanted.starts_at > LENGTH_MAX:
-        errors.append(FieldError("/ends_at", "out_of_range", f"A window lasts at most {LENGTH_MAX.days} days."))
+        errors.append(
+            FieldError(
+                "/ends_at",
+                "out_of_range",
+                Text(f"A window lasts at most {LENGTH_MAX.days} days.", f"维护窗口最长 {LENGTH_MAX.days} 天。"),
+            )
+        )
     if errors:
         raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
 

@@ -14,7 +14,7 @@ from reconciling import bulk
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One pool now. `fragmentation_millis` None: there is nothing idle, or nobody knows what it usually gets."""
+    """One pool now. `fragmentation_millis` None: there is nothing idle, or it is unknown what it usually gets."""
 
     fragmentation_millis: int | None
     idle: Mapping[str, Any]
@@ -26,11 +26,11 @@ def record_measures(measured: Mapping[uuid.UUID, Measured], now: datetime) -> in
     rows = [
         {
             "pool_id": pool_id,
-            "fragmentation_millis": one.fragmentation_millis,
-            "idle": dict(one.idle),
+            "fragmentation_millis": measure.fragmentation_millis,
+            "idle": dict(measure.idle),
             "measured_at": now,
         }
-        for pool_id, one in sorted(measured.items())
+        for pool_id, measure in sorted(measured.items())
     ]
     _store(rows, known)
     return len(rows)

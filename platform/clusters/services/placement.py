@@ -10,13 +10,13 @@ from typing import Any
 from django.db import transaction
 
 from activity.services import record_audit
-from clusters.models import ClusterKind, Node, Pool
+from clusters.abilities import read_abilities
+from clusters.models import Node, Pool
 from clusters.placement import read_pool_changes, read_taints
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput, PreconditionFailed
+from kernel.words import Text
 from reconciling import bulk
-
-SHARING = frozenset({ClusterKind.LOCAL, ClusterKind.FAKE})  # Kinds whose engine gives several tasks the same device.
 
 
 def taint_node(*, actor: Actor, node_id: uuid.UUID, taints: object, expected_version: int | None = None, now: datetime) -> Node:
@@ -24,7 +24,7 @@ def taint_node(*, actor: Actor, node_id: uuid.UUID, taints: object, expected_ver
     after = read_taints(taints)
     with transaction.atomic():
         node = Node.objects.select_for_update(of=("self",)).select_related("cluster", "pool").get(pk=node_id)
-        _expect("Node", node.name, node.version, expected_version)
+        _expect(Text("Node", "节点"), node.name, node.version, expected_version)
         before = dict(node.taints or {})
         if before != after:
             node.taints = after
@@ -43,12 +43,20 @@ def edit_pool(*, actor: Actor, pool_id: uuid.UUID, changes: object, expected_ver
     name, read = read_pool_changes(changes)
     with transaction.atomic():
         pool = Pool.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=pool_id)
-        _expect("Pool", pool.name, pool.version, expected_version)
+        _expect(Text("Pool", "资源池"), pool.name, pool.version, expected_version)
         before: Mapping[str, Any] = dict(pool.rules or {})
         after = {name: value for name, value in {**before, **read}.items() if value is not None}
-        if after.get("gpu_shares") and pool.cluster.kind not in SHARING:
-            message = f"Clusters of kind {pool.cluster.kind} give a GPU to one task only, so pool {pool.name} cannot lend parts."
-            raise InvalidInput(message, fields=[FieldError("/gpu_shares", "not_supported", message, "Leave gpu_shares out.")])
+        if after.get("gpu_shares") and not read_abilities(pool.cluster.abilities).shares_gpus:
+            message = Text(
+                f"Clusters of kind {pool.cluster.kind} give a GPU to one task only, so pool {pool.name} cannot lend parts.",
+                f"{pool.cluster.kind} 类集群的一块 GPU 只给一个任务使用，因此资源池 {pool.name} 不能共享 GPU。",
+            )
+            raise InvalidInput(
+                message,
+                fields=[
+                    FieldError("/gpu_shares", "not_supported", message, Text("Leave gpu_shares out.", "请省略 gpu_shares。"))
+                ],
+            )
         old = pool.name
         if name not in (None, old):
             _expect_free(pool, str(name))
@@ -68,12 +76,21 @@ def edit_pool(*, actor: Actor, pool_id: uuid.UUID, changes: object, expected_ver
 def _expect_free(pool: Pool, name: str) -> None:
     # The inventory makes pools too, so the constraint is what guards; this is for the words.
     if Pool.objects.filter(cluster_id=pool.cluster_id, name=name).exists():
-        raise Conflict(f"Cluster {pool.cluster.name} has a pool {name} already.", hint="Choose another name.")
+        raise Conflict(
+            Text(f"Cluster {pool.cluster.name} has a pool {name} already.", f"集群 {pool.cluster.name} 已有资源池 {name}。"),
+            hint=Text("Choose another name.", "请换一个名称。"),
+        )
 
 
-def _expect(kind: str, name: str, version: int, expected: int | None) -> None:
+def _expect(kind: Text[str], name: str, version: int, expected: int | None) -> None:
     if expected is not None and version != expected:
         raise PreconditionFailed(
-            f"{kind} {name} has version {version} now, not {expected}.",
-            hint="Read it again, apply your change to the new version, and send its ETag.",
+            Text(
+                f"{kind.en} {name} has version {version} now, not {expected}.",
+                f"{kind.zh} {name} 当前版本为 {version}，而非 {expected}。",
+            ),
+            hint=Text(
+                "Read it again, apply your change to the new version, and send its ETag.",
+                "请重新读取，在新版本上修改，并发送其 ETag。",
+            ),
         )

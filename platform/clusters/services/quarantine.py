@@ -1,8 +1,8 @@
 """What clusters run and the database does not know: after a restore, everything started since the backup was taken.
 
-Such an attempt is somebody's running work, and nobody here knows better. It is written down and shown, and neither stopped
-nor forgotten until an operator says so. While it is undecided, its job does not start again, for at most one attempt of a job
-may run; before a cluster was first compared with the restored database, none of the restored jobs start at all.
+Such an attempt is a user's running work, and the platform does not know better. It is written down and shown, and neither
+stopped nor forgotten until an operator says so. While it is undecided, its job does not start again, for at most one attempt of
+a job may run; before a cluster was first compared with the restored database, none of the restored jobs start at all.
 
 In normal operation there is nothing of this kind: an attempt's row is committed before its cluster hears of it, and rows are
 not deleted. If such an attempt is found all the same - a database was put back by other means - quarantine begins by itself.
@@ -28,6 +28,8 @@ from kernel.actor import Actor
 from kernel.errors import Conflict, NotFound
 from kernel.limits import NAME_LENGTH
 from kernel.resources import Resources
+from kernel.wait_codes import WaitCode
+from kernel.words import Text
 from reconciling import bulk
 from webapi.access import fetch, visible
 
@@ -53,16 +55,16 @@ class Holds:
     undecided: int = 0
     allocated: Mapping[tuple[uuid.UUID, str], Resources] = field(default_factory=dict)  # By pool and node: what these hold.
 
-    def why(self, job_id: uuid.UUID, submitted_at: datetime, next_number: int) -> tuple[str, Mapping[str, Any]] | None:
+    def why(self, job_id: uuid.UUID, submitted_at: datetime, next_number: int) -> tuple[WaitCode, Mapping[str, Any]] | None:
         """Why a job may not have this attempt now, as code and amounts of a reason; None when it may."""
         if job_id in self.jobs:
-            return "quarantined", self.jobs[job_id]
+            return WaitCode.QUARANTINED, self.jobs[job_id]
         if self.since_at is None or submitted_at >= self.since_at:
             return None
         if self.unlooked:
-            return "restored", {"cluster": self.unlooked[0][1]}
+            return WaitCode.RESTORED, {"cluster": self.unlooked[0][1]}
         if next_number <= self.unknown_number:
-            return "quarantined_unknown", {"number": self.unknown_number}
+            return WaitCode.QUARANTINED_UNKNOWN, {"number": self.unknown_number}
         return None
 
 
@@ -261,9 +263,15 @@ def trust_cluster(*, actor: Actor, name: str, now: datetime) -> None:
     with transaction.atomic():
         cluster = Cluster.objects.select_for_update().filter(name=name).first()
         if cluster is None:
-            raise NotFound(f"There is no cluster {name[:NAME_LENGTH]!r}.", hint="`berth clusters` lists them.")
+            raise NotFound(
+                Text(f"There is no cluster {name[:NAME_LENGTH]!r}.", f"没有集群 {name[:NAME_LENGTH]!r}。"),
+                hint=Text("`berth clusters` lists them.", "`berth clusters` 可列出集群。"),
+            )
         if cluster.quarantine_since_at is None or cluster.quarantine_looked_at is not None:
-            raise Conflict(f"Cluster {name} holds nothing back.", hint="`manage.py quarantine` shows what does.")
+            raise Conflict(
+                Text(f"Cluster {name} holds nothing back.", f"集群 {name} 没有暂停任何操作。"),
+                hint=Text("`manage.py quarantine` shows what does.", "`manage.py quarantine` 显示哪个集群有。"),
+            )
         cluster.quarantine_looked_at = now
         cluster.save(update_fields=["quarantine_looked_at"])
         record_audit(
@@ -284,7 +292,7 @@ def visible_rows(actor: Actor) -> QuerySet[Quarantined]:
 
 
 def fetch_row(actor: Actor, attempt_id: str, verb: str) -> Quarantined:
-    """One row for one verb. NotFound for whoever is no operator, and for what was never in quarantine."""
+    """One row for one verb. NotFound for a caller who is no operator, and for what was never in quarantine."""
     return fetch(actor, Quarantined, attempt_id, verb, key="attempt_id")
 
 
@@ -292,9 +300,17 @@ def open_row(attempt_id: uuid.UUID) -> Quarantined:
     """The undecided row, locked. NotFound without one, Conflict when it is decided."""
     row = Quarantined.objects.select_for_update(of=("self",)).select_related("cluster").filter(pk=attempt_id).first()
     if row is None:
-        raise NotFound(f"No attempt {attempt_id} is in quarantine.", hint="`manage.py quarantine` lists what is.")
+        raise NotFound(
+            Text(f"No attempt {attempt_id} is in quarantine.", f"隔离区中没有尝试 {attempt_id}。"),
+            hint=Text("`manage.py quarantine` lists what is.", "`manage.py quarantine` 列出隔离区中的尝试。"),
+        )
     if row.resolution:
-        raise Conflict(f"Attempt {attempt_id} is no longer in quarantine: it is {row.resolution}.")
+        raise Conflict(
+            Text(
+                f"Attempt {attempt_id} is no longer in quarantine: it is {row.resolution}.",
+                f"尝试 {attempt_id} 已不在隔离区：状态为 {row.resolution}。",
+            )
+        )
     return row
 
 

@@ -21,10 +21,10 @@ def collect(cluster_id: uuid.UUID, *, now: datetime) -> int:
 
     0 if the engine cannot measure or does not answer: the interval stays a gap. Who watches the cluster tells of lost contact.
     """
-    engine = engine_for(cluster_id)
-    if not isinstance(engine, SupportsMetrics):
-        return 0
     try:
+        engine = engine_for(cluster_id)
+        if not isinstance(engine, SupportsMetrics):
+            return 0
         samples = engine.sample()
     except EngineUnreachable:
         return 0

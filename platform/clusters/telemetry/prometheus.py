@@ -139,7 +139,7 @@ def _gpu_faults(pools: Mapping[uuid.UUID, Pool]) -> Metric:
     family = GaugeMetricFamily("berth_gpu_faults", text, labels=["cluster", "pool", "kind"])
     counted: Counter[tuple[uuid.UUID, str]] = Counter()
     for pool_id, documents in Node.objects.exclude(gpu_faults=[]).values_list("pool_id", "gpu_faults"):
-        counted.update((pool_id, str(one["kind"])) for one in open_faults(documents))
+        counted.update((pool_id, str(fault["kind"])) for fault in open_faults(documents))
     for pool in pools.values():
         for kind in GpuFaultKind if pool.gpu_model else ():
             family.add_metric([pool.cluster.name, pool.name, str(kind)], counted[pool.pk, str(kind)])

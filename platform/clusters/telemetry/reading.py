@@ -19,6 +19,7 @@ from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, metrics_of,
 from clusters.telemetry.tiers import ANSWER_POINTS_MAX, POINTS_MAX, SUBJECTS_MAX, Tier, millis_of, moment_of, tiers
 from kernel import config
 from kernel.errors import FieldError, InvalidInput
+from kernel.words import Text
 from reconciling.bulk import BATCH_ROWS
 
 DAY_MILLIS = 86_400_000
@@ -88,8 +89,11 @@ def job_metrics(
 ) -> list[Series]:
     """Series of an attempt's tasks: one metric, or with None all that were measured. Raises InvalidInput past the bound."""
     if len(tasks) > SUBJECTS_MAX:
-        message = f"The attempt has {len(tasks)} tasks; one answer holds at most {SUBJECTS_MAX}."
-        hint = "Ask for one task with `task=<role>-<index>`."
+        message = Text(
+            f"The attempt has {len(tasks)} tasks; one answer holds at most {SUBJECTS_MAX}.",
+            f"该尝试有 {len(tasks)} 个任务；一次应答最多包含 {SUBJECTS_MAX} 个。",
+        )
+        hint = Text("Ask for one task with `task=<role>-<index>`.", "请用 `task=<role>-<index>` 指定一个任务。")
         raise InvalidInput(message, hint=hint, fields=[FieldError("/task", "too_many", message, hint)])
     wanted = metrics_of(SubjectKind.TASK) if metric is None else (find_metric(metric, SubjectKind.TASK),)
     subjects = [task_subject(attempt_id, task.role, task.index) for task in tasks]
@@ -165,8 +169,15 @@ def find_metric(name: str, kind: SubjectKind | None = None) -> Metric:
     if metric is not None and (kind is None or kind in metric.subjects):
         return metric
     known = ", ".join(entry.name for entry in METRICS.values() if kind is None or kind in entry.subjects)
-    message = f"There is no metric {name[:80]!r}{f' of a {kind.value}' if kind else ''}."
-    raise InvalidInput(message, hint=f"One of: {known}.", fields=[FieldError("/metric", "unknown", message, f"One of: {known}.")])
+    message = Text(
+        f"There is no metric {name[:80]!r}{f' of a {kind.value}' if kind else ''}.",
+        f"没有{f' {kind.value} 的' if kind else ''}指标 {name[:80]!r}。",
+    )
+    raise InvalidInput(
+        message,
+        hint=Text(f"One of: {known}.", f"可选：{known}。"),
+        fields=[FieldError("/metric", "unknown", message, Text(f"One of: {known}.", f"可选：{known}。"))],
+    )
 
 
 @dataclass(frozen=True, slots=True)

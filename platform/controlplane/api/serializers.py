@@ -9,33 +9,34 @@ from rest_framework import serializers
 
 from controlplane.models import SelfTest
 from controlplane.selftest.boundaries import sentence
-from webapi.fields import UtcTimeField, utc_text
+from kernel.clock import utc_text
+from webapi.fields import UtcTimeField
 
 
 class FindingOut(serializers.Serializer[Any]):
-    """One request that was answered as it should not have been."""
+    """A request that was answered wrongly."""
 
     operation = serializers.CharField()
     by = serializers.ChoiceField(["stranger", "nobody", "job"])
-    status = serializers.IntegerField(help_text="Of the answer; 0 where a job found it.")
+    status = serializers.IntegerField(help_text="Status of the answer; 0 where a job found it.")
     problem = serializers.CharField()
     query = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class WallOut(serializers.Serializer[Any]):
-    """One wall around a job, tried by a job from inside."""
+    """An isolation wall around a job, tried by a job from inside."""
 
     cluster = serializers.CharField()
-    boundary = serializers.CharField(allow_blank=True, help_text="Its name; empty where none was tried.")
+    boundary = serializers.CharField(allow_blank=True, help_text="Name of the wall; empty if none was tried.")
     outcome = serializers.ChoiceField(
-        ["closed", "open", "hole", "not_tried"], help_text="`open`: as the cluster says; `hole`: it says otherwise."
+        ["closed", "open", "hole", "not_tried"], help_text="`open`: as the cluster declares; `hole`: against its declaration."
     )
     text = serializers.CharField(help_text="The outcome as a sentence.")
-    evidence = serializers.CharField(allow_blank=True, help_text="What the job reached, or why nothing was tried.")
+    evidence = serializers.CharField(allow_blank=True, help_text="What the job reached, or why no attempt was made.")
 
 
 class SelfTestOut(serializers.Serializer[Any]):
-    """One run of the tenant escape self-test."""
+    """A run of the tenant escape self-test."""
 
     id = serializers.UUIDField()
     verdict = serializers.ChoiceField(["", "passed", "failed", "broken"], help_text="Empty while it runs.")
@@ -43,9 +44,9 @@ class SelfTestOut(serializers.Serializer[Any]):
     finished_at = UtcTimeField(allow_null=True)
     requests = serializers.IntegerField()
     findings = FindingOut(many=True)
-    walls = WallOut(many=True, help_text="What a job can reach on the local cluster, wall by wall.")
-    detail = serializers.CharField(help_text="Why a run is broken.")
-    removed = serializers.BooleanField(help_text="Whether everything that it made is gone.")
+    walls = WallOut(many=True, help_text="Reach of a job on the local cluster, by isolation wall.")
+    detail = serializers.CharField(help_text="Reason why a run is broken.")
+    removed = serializers.BooleanField(help_text="All objects of the run are removed.")
 
 
 def show_selftests(rows: Sequence[SelfTest], *, language: str = "en") -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ class SelfTestsView(ApiView):
 
     @extend_schema(responses=page_of(SelfTestOut))
     def get(self, request: Request) -> Response:
-        """Runs of the tenant escape self-test, newest first; for operators, everybody else sees none."""
+        """List runs of the tenant escape self-test, newest first; only operators see runs."""
         known_query(request, ())
         serialize = partial(show_selftests, language=reader_language(request))
         return page(request, visible(self.actor, SelfTest), order=("-id",), serialize=serialize)

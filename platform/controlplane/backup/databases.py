@@ -1,4 +1,4 @@
-"""Copies of the two kinds of database, each one consistent moment of it, taken while everybody writes.
+"""Copies of the two kinds of database, each one consistent moment of it, taken while others write.
 
 SQLite: the online backup API under one read transaction. PostgreSQL: pg_dump on an exported snapshot, so that what the
 manifest says of the database is of the same moment as the dump. No password is ever an argument of a program.
@@ -118,8 +118,8 @@ def check_sqlite(connection: sqlite3.Connection, path: Path) -> None:
 def _dump(config: Config, path: Path) -> Copied:
     with postgresql(config) as connection:
         connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        snapshot = _one(connection, "SELECT pg_export_snapshot()")
-        server = int(_one(connection, "SHOW server_version_num"))
+        snapshot = _single_value(connection, "SELECT pg_export_snapshot()")
+        server = int(_single_value(connection, "SHOW server_version_num"))
         facts = database_facts(lambda sql: connection.execute(sql).fetchall())
         run_program(
             [
@@ -190,7 +190,7 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def _one(connection: psycopg.Connection[Any], sql: str) -> Any:
+def _single_value(connection: psycopg.Connection[Any], sql: str) -> Any:
     row = connection.execute(sql).fetchone()
     assert row is not None
     return row[0]

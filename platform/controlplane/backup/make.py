@@ -17,7 +17,7 @@ from django.conf import settings
 
 from controlplane.backup import databases, keys, stores
 from controlplane.backup.archive import FORMAT, MANIFEST, ArchiveWriter, BackupError, verify
-from controlplane.backup.telling import Teller, shown_bytes
+from controlplane.backup.progress import Progress, shown_bytes
 from kernel.config import Config
 from kernel.version import VERSION
 
@@ -51,19 +51,19 @@ def make_backup(
     with_stores: Sequence[str] = stores.DEFAULT,
     with_keys: bool = True,
     passphrase: str = "",
-    teller: Teller,
+    progress: Progress,
 ) -> Made:
     """Copy one moment of the database, the keys and the stores named into `path`. Raises BackupError, leaving no file."""
     taken_at = datetime.now(UTC)
     _prepare_folder(config, path)
     sizes = [stores.measure(config.data_dir, name) for name in with_stores]
     database_bytes = databases.size_bytes(config)
-    _check_room(config, path, database_bytes, sum(size.bytes for size in sizes), teller)
+    _check_room(config, path, database_bytes, sum(size.bytes for size in sizes), progress)
     work = Path(tempfile.mkdtemp(prefix=f".{path.name}.work-", dir=path.parent))
-    writer = ArchiveWriter(path, teller.moved)
+    writer = ArchiveWriter(path, progress.moved)
     try:
-        with teller.step("database", database_bytes) as words:
-            copied = databases.copy_database(config, work, teller.moved)
+        with progress.step("database", database_bytes) as words:
+            copied = databases.copy_database(config, work, progress.moved)
             words.append(f"{copied.facts['vendor']}, {shown_bytes(copied.path.stat().st_size)}")
         key_files = keys.read_key_files(config.data_dir) if with_keys else {}
         sealed = keys.seal(key_files, passphrase) if key_files and passphrase else b""
@@ -74,9 +74,9 @@ def make_backup(
             writer.add_file(f"database/{copied.path.name}", copied.path)
             copied.path.unlink()
             for size in sizes:
-                _add_store(writer, config, size, teller)
-        with teller.step("verify", writer.part.stat().st_size) as words:
-            verify(writer.part, teller.moved)
+                _add_store(writer, config, size, progress)
+        with progress.step("verify", writer.part.stat().st_size) as words:
+            verify(writer.part, progress.moved)
             words.append("every byte read again")
         _give_to_owner(writer.part, path.parent)
         writer.publish()
@@ -104,7 +104,7 @@ def _prepare_folder(config: Config, path: Path) -> None:
         raise BackupError(f"{path} is there and no file. Name another one.")
 
 
-def _check_room(config: Config, path: Path, database_bytes: int, store_bytes: int, teller: Teller) -> None:
+def _check_room(config: Config, path: Path, database_bytes: int, store_bytes: int, progress: Progress) -> None:
     """The copy of the database lies beside the file for a while; say no before anything is written."""
     need = 2 * database_bytes + store_bytes + SPARE_BYTES
     free = shutil.disk_usage(path.parent).free
@@ -143,8 +143,8 @@ def _add_keys(writer: ArchiveWriter, key_files: dict[str, bytes], sealed: bytes)
         writer.add_bytes(f"keys/{name}", data)
 
 
-def _add_store(writer: ArchiveWriter, config: Config, size: stores.StoreSize, teller: Teller) -> None:
-    with teller.step(size.name, size.bytes) as words:
+def _add_store(writer: ArchiveWriter, config: Config, size: stores.StoreSize, progress: Progress) -> None:
+    with progress.step(size.name, size.bytes) as words:
         added = stores.add_store(writer, config.data_dir, size.name)
         if added.unreadable or size.unreadable:
             raise BackupError(

@@ -24,9 +24,9 @@ from clusters.services.quarantine import begin_quarantine
 from controlplane import bootstrap
 from controlplane.backup import databases, keys
 from controlplane.backup.archive import FORMAT, BackupError, members, read_manifest, sync_directory, verify
+from controlplane.backup.progress import Progress, shown_bytes
 from controlplane.backup.stores import StoreReader
 from controlplane.backup.swap import Swap, swap_for
-from controlplane.backup.telling import Teller, shown_bytes
 from controlplane.instance import UNFINISHED_RESTORE, CannotStart, check_data_directory, lock_data_directory
 from kernel.actor import system_actor
 from kernel.clock import database_now
@@ -34,8 +34,8 @@ from kernel.config import Config
 from kernel.version import VERSION
 
 SPARE_BYTES = 64 * 1024**2
-# How far numbers of events are lifted: more than may have been given since the backup, so that whoever remembers one neither
-# sees an event of the same number nor misses a new one. 10,000 events a second is ten times what any installation writes.
+# How far numbers of events are lifted: more than may have been given since the backup, so clients that remember one neither
+# see an event of the same number nor miss a new one. 10,000 events a second is ten times what any installation writes.
 SEQ_SPARE, SEQ_PER_SECOND = 1_000_000, 10_000
 
 
@@ -50,7 +50,7 @@ class Restored:
     added_files: int
 
 
-def restore(config: Config, path: Path, *, passphrase: str = "", teller: Teller) -> Restored:
+def restore(config: Config, path: Path, *, passphrase: str = "", progress: Progress) -> Restored:
     """Restore the file onto a stopped installation, or an empty one. Raises BackupError, changing nothing, or all was done."""
     began, now = time.monotonic(), datetime.now(UTC)
     check_manifest(config, read_manifest(path))
@@ -64,18 +64,18 @@ def restore(config: Config, path: Path, *, passphrase: str = "", teller: Teller)
     swap = swap_for(config, work, kept)
     try:
         swap.check()
-        with teller.step("check", path.stat().st_size) as words:
-            manifest = verify(path, teller.moved)
+        with progress.step("check", path.stat().st_size) as words:
+            manifest = verify(path, progress.moved)
             check_manifest(config, manifest)
             key_files = _read_keys(config, path, manifest, passphrase)
             _check_room(config, manifest)
             words.append(f"whole, of {manifest['version']}, taken {manifest['taken_at'][:19]}Z")
         work.mkdir(mode=0o700)
-        _load(path, manifest, swap, teller)
-        with teller.step("prepare"), swap.opened():
+        _load(path, manifest, swap, progress)
+        with progress.step("prepare"), swap.opened():
             _prepare(manifest, now)
         places = _exchange(config, swap, kept, key_files)
-        added = _bring_stores(config, path, manifest, teller)
+        added = _bring_stores(config, path, manifest, progress)
         (config.data_dir / UNFINISHED_RESTORE).unlink(missing_ok=True)
     finally:
         swap.discard()
@@ -142,10 +142,10 @@ def _check_room(config: Config, manifest: Mapping[str, Any]) -> None:
         raise BackupError(f"The restore needs up to {shown_bytes(need)} in {config.data_dir}; {shown_bytes(free)} are free.")
 
 
-def _load(path: Path, manifest: Mapping[str, Any], swap: Swap, teller: Teller) -> None:
+def _load(path: Path, manifest: Mapping[str, Any], swap: Swap, progress: Progress) -> None:
     for info, file in members(path):
         if file is not None and info.name == manifest["database"]["member"]:
-            with teller.step("database", info.size) as words:
+            with progress.step("database", info.size) as words:
                 swap.load(file)
                 words.append(f"{manifest['database']['vendor']}, {manifest['database']['rows']['jobs_job']} jobs")
             return
@@ -153,7 +153,7 @@ def _load(path: Path, manifest: Mapping[str, Any], swap: Swap, teller: Teller) -
 
 
 def _prepare(manifest: Mapping[str, Any], now: datetime) -> None:
-    """Bring the restored tables to this release and let them go on where nobody has been: numbers, quarantine, audit."""
+    """Bring the restored tables to this release and let them go on where no number was given: numbers, quarantine, audit."""
     bootstrap.migrate()
     lost = (now - datetime.fromisoformat(manifest["taken_at"])).total_seconds()
     with transaction.atomic():
@@ -203,11 +203,11 @@ def _exchange(config: Config, swap: Swap, kept: Path, key_files: Mapping[str, by
     return tuple(places)
 
 
-def _bring_stores(config: Config, path: Path, manifest: Mapping[str, Any], teller: Teller) -> int:
+def _bring_stores(config: Config, path: Path, manifest: Mapping[str, Any], progress: Progress) -> int:
     if not manifest["stores"]:
         return 0
-    reader = StoreReader(config.data_dir, teller.moved)
-    with teller.step("stores", sum(store["bytes"] for store in manifest["stores"].values())) as words:
+    reader = StoreReader(config.data_dir, progress.moved)
+    with progress.step("stores", sum(store["bytes"] for store in manifest["stores"].values())) as words:
         for info, file in members(path):
             if info.name.startswith("stores/"):
                 reader.take(info, file)

@@ -1,7 +1,7 @@
 """The folders of the data directory that a backup can hold beside the database, and how they come back.
 
 A store only ever gains what is missing: what lies there may be newer than the backup, and jobs may be writing it right now.
-Files of tenants are data: a link among them is stored as a link and followed by nobody.
+Files of tenants are data: a link among them is stored as a link and never followed.
 """
 
 from __future__ import annotations

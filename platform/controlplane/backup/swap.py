@@ -63,7 +63,7 @@ class _SqliteSwap:
         self._staged, self._kept = staged, kept
 
     def check(self) -> None:
-        """Whoever holds the data directory's lock is the only one who uses the file."""
+        """The holder of the data directory's lock is the only user of the file."""
 
     def load(self, member: IO[bytes]) -> None:
         descriptor = os.open(self._staged, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -108,7 +108,7 @@ class _PostgresqlSwap:
         self._staged = f"{self._name}_{kept.replace('before', 'loading', 1)}"[:NAME_MAX]
 
     def check(self) -> None:
-        """Nobody else may be connected: a platform on another host does not see our lock. And we must be allowed to do it."""
+        """No other client may be connected: a platform on another host does not see our lock. And we must be allowed to."""
         with databases.postgresql(self._config) as connection:
             others = connection.execute(
                 "SELECT pid, application_name, coalesce(client_addr::text, 'this host') FROM pg_stat_activity "
@@ -194,7 +194,7 @@ class _PostgresqlSwap:
 
     @contextlib.contextmanager
     def _elsewhere(self) -> Iterator[psycopg.Connection[Any]]:
-        """A database cannot be renamed by whoever is connected to it."""
+        """A database cannot be renamed by a client that is connected to it."""
         last: BackupError | None = None
         for name in ELSEWHERE:
             try:

@@ -19,10 +19,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext_lazy
-from django.utils.translation.trans_real import translation as catalogue_of
 
 from controlplane.console.words_zh import CHINESE
-from webapi.wording import Language, reader_language
+from kernel.words import Language
+from upstream.django import add_words, registered
+from webapi.wording import reader_language
 
 DJANGO_CODES = {Language.ENGLISH: "en", Language.CHINESE: "zh-hans"}
 _MAGIC, _HEAD_BYTES = 0x950412DE, 28  # The format of compiled catalogues, GNU gettext manual, section 10.3.
@@ -38,10 +39,10 @@ def spoken_to(request: HttpRequest) -> AbstractContextManager[None]:
 
 def name_in_both_languages() -> None:
     """Let applications, tables and columns of the console be named in the reader's language."""
-    for label in {model._meta.app_label for model in admin.site._registry}:
+    for label in {model._meta.app_label for model in registered(admin.site)}:
         config = apps.get_app_config(label)
         config.verbose_name = gettext_lazy(str(config.verbose_name))
-    for model in admin.site._registry:
+    for model in registered(admin.site):
         about = model._meta
         about.verbose_name, about.verbose_name_plural = (
             gettext_lazy(str(about.verbose_name)),
@@ -54,8 +55,7 @@ def name_in_both_languages() -> None:
 @cache
 def _add_our_words() -> None:
     ours = gettext.GNUTranslations(io.BytesIO(_compiled(CHINESE)))
-    ours.plural = catalogue_of("zh-hans").plural  # type: ignore[attr-defined]  # Else Django keeps two catalogues and asks both.
-    catalogue_of("zh-hans").merge(ours)
+    add_words("zh-hans", ours)
 
 
 def _compiled(words: Mapping[str, str]) -> bytes:

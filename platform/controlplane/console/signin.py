@@ -10,16 +10,16 @@ from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
 from kernel.clock import database_now
 from kernel.errors import BerthError
-from tenants.access import actor_for, operator_actor
-from tenants.api.sessions import browser_of
+from tenants.identity.access import actor_for, operator_actor
+from tenants.identity.api.sessions import browser_of
+from tenants.identity.services.second_factor import has_second_factor
+from tenants.identity.services.sessions import Browser, tries_of
 from tenants.services import set_password
-from tenants.services.second_factor import has_second_factor
-from tenants.services.sessions import Browser, tries_of
 from webapi.console import words
 
 
 class SignIn(AuthenticationForm):
-    """Operators only. Who is none is told the same as whoever mistyped: the form says nothing about who exists."""
+    """Operators only. Other users are told the same as at a wrong password: the form says nothing about who exists."""
 
     def clean(self) -> dict[str, Any]:
         """Count the try before the password is looked at, which costs a tenth of a second."""

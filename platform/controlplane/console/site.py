@@ -27,10 +27,11 @@ from controlplane.console.language import DJANGO_CODES, spoken_to
 from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
-from tenants.access import operator_actor
-from tenants.api.sessions import clear_cookie, end_former
-from tenants.credentials import user_of_cookies
-from webapi.wording import Language, reader_language
+from kernel.words import Language
+from tenants.identity.access import operator_actor
+from tenants.identity.api.sessions import clear_cookie, end_former
+from tenants.identity.credentials import user_of_cookies
+from webapi.wording import reader_language
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
 POLICY = (
@@ -63,7 +64,7 @@ def with_session(view: View) -> View:
 
         response: Any = SessionMiddleware(AuthenticationMiddleware(MessageMiddleware(inner)))(request)
         response["Content-Security-Policy"] = POLICY
-        response["Referrer-Policy"] = "same-origin"  # With none at all browsers send forms from `Origin: null`, which is nobody.
+        response["Referrer-Policy"] = "same-origin"  # With none at all browsers send forms from `Origin: null`.
         return response
 
     return around

@@ -30,6 +30,7 @@ from controlplane.instance import (
     lay_out_data_directory,
     lock_data_directory,
 )
+from controlplane.management.leaving import end_overdue
 from controlplane.processes.leader import keep_leases
 from controlplane.processes.loops import Loop
 from controlplane.processes.service_user import become_service_user, owner_of_data, service_user
@@ -42,8 +43,9 @@ log = structlog.get_logger("embedded")
 
 THREADS_SECONDS = 2.1  # As the web server, beside which they end; with the launcher's one the whole ends within five.
 LAUNCHER_SECONDS = 1.0
+OVERDUE_SECONDS = 10.0  # After the drain: nothing of a stop waits for so long, unless it waits for ever.
 SWITCH_SECONDS = 0.001  # A request that comes back from the disk waits no longer for a loop that computes; Python's own is 5 ms.
-WRITE_BACK_MILLISECONDS = 500  # Nobody writes any more; a thread that is left may still read.
+WRITE_BACK_MILLISECONDS = 500  # No thread writes any more; a remaining thread may still read.
 
 
 def run(config: Config, *, bootstrap: bool) -> int:
@@ -96,7 +98,7 @@ def _serve(config: Config, *, bootstrap: bool) -> int:
     first_start.prepare_clusters(config)
 
     server = web.server(config)
-    worker = Worker(queues=("default",))
+    worker = Worker()
     loops = [Loop("leases", keep_leases), *scheduler.loops(), *observer.loops()]
     holder = f"{socket.gethostname()}:{os.getpid()}"
     left: list[str] = []
@@ -106,6 +108,7 @@ def _serve(config: Config, *, bootstrap: bool) -> int:
         left.extend(_finish(worker, loops))
 
     ender = threading.Thread(target=end_beside_the_server, name="ender", daemon=True)
+    end_overdue(server.asked_to_stop, seconds=config.web_drain_seconds + OVERDUE_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)  # Also for the moments before the server runs.
     try:

@@ -19,7 +19,7 @@ from kernel.version import VERSION
 from reconciling.models import Process
 
 HEARTBEAT_SECONDS = 5.0
-SILENT = timedelta(seconds=20)  # Three beats and a moment: whoever says nothing for so long is taken for dead.
+SILENT = timedelta(seconds=20)  # Three beats and a moment: a process silent for so long is taken for dead.
 KEPT = timedelta(days=1)
 
 
@@ -44,7 +44,7 @@ class Heartbeat:
         return HEARTBEAT_SECONDS
 
     def end(self) -> None:
-        """We end in order; nobody has to miss us."""
+        """We end in order: the process is not reported as missing."""
         Process.objects.filter(pk=self.id).delete()
 
 

@@ -14,7 +14,7 @@ import structlog
 
 from clusters.engines.interface import EngineUnreachable
 from clusters.selectors import observed_clusters
-from clusters.services import read_inventory, record_contact, record_inventory
+from clusters.services import CHANGED, ClusterGone, read_inventory, record_contact, record_inventory, refresh_engines
 from clusters.services.gpu_faults import look_for_faults
 from clusters.telemetry import collect, flush
 from controlplane.processes.leader import Leader
@@ -31,26 +31,28 @@ log = structlog.get_logger("observer")
 WATCH_SECONDS = 0.2  # How often a cluster is looked at while something runs there.
 IDLE_SECONDS = 2.0
 ROUND_SECONDS = 1.0  # A longer round gives the lease its turn in between.
-GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to whoever asks for it.
+GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to other processes.
 GATHER_SECONDS = 0.05  # Attempts that start or end so soon after each other are looked at together.
 INVENTORY_SECONDS = 30.0
-CLUSTERS_SECONDS = 5.0  # How soon a cluster that was added or enabled is looked at.
+CLUSTERS_SECONDS = 5.0  # How soon a cluster that was added, changed or removed is noticed where the hint of it was lost.
 END_SECONDS = 2.0
 
 
 def loops() -> list[Loop]:
     """The loop that looks which clusters there are, and runs a set of loops for each."""
     watched = Clusters()
-    return [Loop("clusters", watched.step, finally_=watched.end)]
+    return [Loop("clusters", watched.step, topics=(CHANGED,), finally_=watched.end)]
 
 
 class Clusters:
-    """The loops of every enabled cluster: started when a cluster is there, ended when it is not any more."""
+    """The loops of every cluster: started when it is there, ended when it is not any more. One that is disabled is looked at
+    on, for what runs there. Loops that hang in a call of a cluster that is gone end with the call, and delay no others."""
 
     def __init__(self) -> None:
         self._loops: dict[uuid.UUID, list[Loop]] = {}
 
     def step(self, stop: threading.Event) -> float:
+        refresh_engines()
         wanted = set(observed_clusters())
         for cluster_id in wanted - self._loops.keys():
             self._loops[cluster_id] = _cluster_loops(cluster_id)
@@ -98,7 +100,10 @@ def _led(
             return IDLE_SECONDS
         if loop.was_hinted or time.monotonic() >= due_at:  # A hint says that there is something to see before its time.
             with leader.working():
-                due_at = time.monotonic() + work()
+                try:
+                    due_at = time.monotonic() + work()
+                except ClusterGone:  # It was removed a moment ago: the loop is about to end.
+                    due_at = time.monotonic() + IDLE_SECONDS
         # Long waits come back in between, so that the lease is renewed in time.
         return min(max(0.0, due_at - time.monotonic()), current().leadership_seconds / 4)
 
@@ -150,4 +155,4 @@ def _inventory(cluster_id: uuid.UUID) -> float:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
         return INVENTORY_SECONDS / 3
     record_inventory(cluster_id, inventory, database_now())
-    return INVENTORY_SECONDS
+    return INVENTORY_SECONDS if inventory.nodes else INVENTORY_SECONDS / 3

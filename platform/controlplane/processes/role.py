@@ -75,7 +75,7 @@ def _run_web(config: Config, loops: list[Loop]) -> int:
 
 def _run_worker(loops: list[Loop]) -> int:
     stop = _stop_signal()
-    worker = Worker(queues=("default",))
+    worker = Worker()
     worker.start()
     for loop in loops:
         loop.start()

@@ -15,7 +15,7 @@ from kernel.config import current
 STANDBY_SECONDS = 1.0
 IDLE_SECONDS = 1.0  # Without a hint, look again this soon.
 # A look costs the same for one new job and for fifty. The first after a pause waits for nothing.
-GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to whoever asks for it.
+GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to other processes.
 GATHER_SECONDS = 0.05
 GATHER_SECONDS_EVENTS = 0.02
 

@@ -1,4 +1,4 @@
-"""The platform's own user: whoever starts as root becomes it, but for the launcher and the supervisor of processes."""
+"""The platform's own user: a process that starts as root becomes it, but for the launcher and the supervisor of processes."""
 
 from __future__ import annotations
 

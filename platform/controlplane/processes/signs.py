@@ -1,4 +1,4 @@
-"""How a process and whoever started it speak: the process says that it is ready, and ends when its supervisor has died.
+"""How a process and its supervisor speak: the process says that it is ready, and ends when its supervisor has died.
 
 Two who may have started it: our supervisor (a pipe whose number is in the environment) and systemd (`Type=notify`: a
 datagram to the socket of NOTIFY_SOCKET, sd_notify(3)). Standard library only: the launcher, which has root, uses it, too.

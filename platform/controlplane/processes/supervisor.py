@@ -1,6 +1,6 @@
 """`manage.py serve` in the production profile: starts two or more of each process and keeps them running.
 
-Deliberately small: no Django, no database, no threads, nothing read from anybody but the exit and the readiness of its
+Deliberately small: no Django, no database, no threads, nothing read but the exit and the readiness of its
 children. It keeps root where it has it, as an init system does, and only to start the launcher; all others become the service
 user before they do anything. It holds the listening socket, so that a web process that dies or is replaced loses no
 connection that waits. When it dies itself its children end; the jobs never notice.
@@ -215,7 +215,7 @@ class Supervisor:
     # --- Ends --------------------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
-        """Collect what has ended; as the first process of a container also what is nobody's."""
+        """Collect what has ended; as the first process of a container also orphans."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -341,7 +341,7 @@ class Supervisor:
     # --- What others read --------------------------------------------------------------------------------------------
 
     def _write_processes(self) -> None:
-        """Who runs as what, for whoever looks. Root writes here in a folder that is not root's: no link is followed."""
+        """The process ids of each role. Root writes here in a folder that is not root's: no link is followed."""
         document: dict[str, Any] = {"supervisor": os.getpid(), "release": str(RELEASE), "rolling": bool(self.rolling)}
         for role in self.roles:
             document[role] = [child.pid for child in self.children if child.role == role]

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
-import socket
-import threading
 from collections.abc import Awaitable, Callable, MutableMapping
-from types import FrameType
 from typing import Any
 
-import structlog
 import uvicorn
 
 from kernel.config import Config
 from kernel.errors import Unavailable
+from upstream.uvicorn import Server, gated
 from webapi.body_limit import send_problem
-
-log = structlog.get_logger("web")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-GARBAGE_OBJECTS = 10_000  # Of one request are a few thousand; nearly all of them are gone with it, without being looked for.
-ARRIVE_SECONDS = 2.0  # For the rest of a body that is on its way when the server is told to stop.
-CANCEL_SECONDS = 1  # After everybody has an answer; what threads still do is left behind.
+CANCEL_SECONDS = 1  # After all clients have an answer; work of remaining threads is abandoned.
 RETRY_SECONDS = 2  # Another process answers at once, the same one after its restart in a few seconds.
 
 
@@ -143,55 +135,10 @@ def _is_stream(start: Message) -> bool:
     return bytes(headers.get(b"content-type", b"")).startswith(b"text/event-stream")
 
 
-class Server(uvicorn.Server):
-    """Says through `asked_to_stop` that a signal came, so that the rest of the process ends beside it and not after it."""
-
-    def __init__(self, config: uvicorn.Config, requests: Requests, *, drain_seconds: float) -> None:
-        super().__init__(config)
-        self.asked_to_stop = threading.Event()
-        self._requests = requests
-        self._drain_seconds = drain_seconds
-        self.on_ready: Callable[[], None] = lambda: None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take connections, and say so."""
-        await super().startup(sockets)
-        if not self.should_exit:
-            # What was loaded stays for good: to look through it for garbage would hold up all requests for a tenth of a second.
-            gc.freeze()
-            gc.set_threshold(GARBAGE_OBJECTS)
-            self.on_ready()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle SIGTERM and SIGINT; the server installs this itself while it runs."""
-        self.asked_to_stop.set()
-        super().handle_exit(sig, frame)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what would not end by itself, then wait for the rest; what needs longer than the drain is refused."""
-        self._requests.end_streams()
-        if self._requests.waiting:
-            log.info("draining", requests=self._requests.waiting, seconds=self._drain_seconds)
-        refusing = asyncio.create_task(self._refuse_late())
-        try:
-            await super().shutdown(sockets)
-        finally:
-            refusing.cancel()
-
-    async def _refuse_late(self) -> None:
-        first = min(ARRIVE_SECONDS, self._drain_seconds)
-        await asyncio.sleep(first)
-        refused = await self._requests.refuse(unless_arrived=True)
-        await asyncio.sleep(self._drain_seconds - first)
-        refused += await self._requests.refuse()
-        if refused:
-            log.warning("requests_refused", requests=refused, seconds=self._drain_seconds)
-
-
 def server(config: Config) -> Server:
     """Build the server; the caller runs it."""
-    from controlplane.asgi import application  # Loads the apps; whoever only asks for the settings need not.
-    from webapi.connections import Bounds, bounded
+    from controlplane.asgi import application  # Loads the apps; a caller that only asks for the settings need not.
+    from webapi.connections import Bounds
 
     requests = Requests(application)
     return Server(
@@ -205,7 +152,7 @@ def server(config: Config) -> Server:
             date_header=False,
             proxy_headers=False,
             lifespan="off",
-            http=bounded(Bounds()),
+            http=gated(Bounds()),
             ws="websockets-sansio",
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,

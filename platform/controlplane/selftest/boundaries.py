@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusters import isolation_facts
+from kernel.words import Text
 
 PROBE = r"""
 import ctypes, json, os, platform, socket, stat, sys
@@ -136,117 +137,105 @@ print(json.dumps(found))
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """One sentence in both languages."""
-
-    en: str
-    zh: str
-
-    def told_in(self, language: str) -> str:
-        """The sentence in a reader's language."""
-        return self.zh if language == "zh" else self.en
-
-
-@dataclass(frozen=True, slots=True)
 class Boundary:
     """One wall. `needs` are the facts of a cluster any of which claims that it is closed; none: it is told to be open."""
 
     name: str
     needs: tuple[str, ...]
-    closed: Words
-    open: Words
+    closed: Text[str]
+    open: Text[str]
 
 
-_FILTER = (isolation_facts.FILTER,)
-_VIEW = (isolation_facts.SANDBOX,)
-_EITHER = (isolation_facts.SANDBOX, isolation_facts.OWN_USERS)
+_FILTER = (isolation_facts.FILTER.en,)
+_VIEW = (isolation_facts.SANDBOX.en,)
+_EITHER = (isolation_facts.SANDBOX.en, isolation_facts.OWN_USERS.en)
 BOUNDARIES = (
     Boundary(
         "user_namespaces",
         _FILTER,
-        Words("A job cannot make a user namespace.", "作业不能创建用户命名空间。"),
-        Words("A job can make a user namespace.", "作业可以创建用户命名空间。"),
+        Text("A job cannot make a user namespace.", "作业不能创建用户命名空间。"),
+        Text("A job can make a user namespace.", "作业可以创建用户命名空间。"),
     ),
     Boundary(
         "mounts",
         _FILTER,
-        Words("A job cannot mount a file system.", "作业不能挂载文件系统。"),
-        Words("A job can mount file systems in a namespace of its own.", "作业可以在自己的命名空间中挂载文件系统。"),
+        Text("A job cannot mount a file system.", "作业不能挂载文件系统。"),
+        Text("A job can mount file systems in a namespace of its own.", "作业可以在自己的命名空间中挂载文件系统。"),
     ),
     Boundary(
         "keyrings",
         _FILTER,
-        Words("The kernel's keyrings are closed.", "内核密钥环已关闭。"),
-        Words("A job can use the kernel's keyrings.", "作业可以使用内核密钥环。"),
+        Text("The kernel's keyrings are closed.", "内核密钥环已关闭。"),
+        Text("A job can use the kernel's keyrings.", "作业可以使用内核密钥环。"),
     ),
     Boundary(
         "kernel_programs",
         _FILTER,
-        Words("BPF is closed.", "BPF 已关闭。"),
-        Words("A job can use BPF.", "作业可以使用 BPF。"),
+        Text("BPF is closed.", "BPF 已关闭。"),
+        Text("A job can use BPF.", "作业可以使用 BPF。"),
     ),
     Boundary(
         "performance_counters",
         _FILTER,
-        Words("Performance counters are closed.", "性能计数器已关闭。"),
-        Words("A job can open performance counters.", "作业可以打开性能计数器。"),
+        Text("Performance counters are closed.", "性能计数器已关闭。"),
+        Text("A job can open performance counters.", "作业可以打开性能计数器。"),
     ),
     Boundary(
         "kernel_rings",
         _FILTER,
-        Words("io_uring is closed.", "io_uring 已关闭。"),
-        Words("A job can use io_uring.", "作业可以使用 io_uring。"),
+        Text("io_uring is closed.", "io_uring 已关闭。"),
+        Text("A job can use io_uring.", "作业可以使用 io_uring。"),
     ),
     Boundary(
         "control_groups",
         _VIEW,
-        Words("A job sees its own control group only.", "作业只能看到自己的控制组。"),
-        Words("A job sees the host's control groups.", "作业可以看到主机的控制组。"),
+        Text("A job sees its own control group only.", "作业只能看到自己的控制组。"),
+        Text("A job sees the host's control groups.", "作业可以看到主机的控制组。"),
     ),
     Boundary(
         "process_names",
         _VIEW,
-        Words("A job sees its own processes only.", "作业只能看到自己的进程。"),
-        Words("A job sees the names of other processes.", "作业可以看到其他进程的名称。"),
+        Text("A job sees its own processes only.", "作业只能看到自己的进程。"),
+        Text("A job sees the names of other processes.", "作业可以看到其他进程的名称。"),
     ),
     Boundary(
         "process_memory",
         _EITHER,
-        Words("The memory of other processes is closed.", "其他进程的内存不可访问。"),
-        Words("A job can read the memory of other processes.", "作业可以读取其他进程的内存。"),
+        Text("The memory of other processes is closed.", "其他进程的内存不可访问。"),
+        Text("A job can read the memory of other processes.", "作业可以读取其他进程的内存。"),
     ),
     Boundary(
         "signals",
         _EITHER,
-        Words("A job can signal its own processes only.", "作业只能向自己的进程发送信号。"),
-        Words("A job can signal other processes.", "作业可以向其他进程发送信号。"),
+        Text("A job can signal its own processes only.", "作业只能向自己的进程发送信号。"),
+        Text("A job can signal other processes.", "作业可以向其他进程发送信号。"),
     ),
     Boundary(
         "temporary_files",
         _VIEW,
-        Words("A job has a /tmp of its own.", "作业拥有私有的 /tmp。"),
-        Words("A job sees the host's /tmp.", "作业可以看到主机的 /tmp。"),
+        Text("A job has a /tmp of its own.", "作业拥有私有的 /tmp。"),
+        Text("A job sees the host's /tmp.", "作业可以看到主机的 /tmp。"),
     ),
     Boundary(
         "devices",
         _VIEW,
-        Words("Disks, memory and GPUs that the job did not lease are closed.", "磁盘、内存设备和未租用的 GPU 不可访问。"),
-        Words("A job can open devices of the host.", "作业可以打开主机的设备。"),
+        Text("Disks, memory and GPUs that the job did not lease are closed.", "磁盘、内存设备和未租用的 GPU 不可访问。"),
+        Text("A job can open devices of the host.", "作业可以打开主机的设备。"),
     ),
     Boundary(
         "socket_names",
         (),
-        Words("A job sees its own sockets only.", "作业只能看到自己的套接字。"),
-        Words("A job sees the host's sockets and reaches abstract ones.", "作业可以看到主机的套接字，并可连接抽象套接字。"),
+        Text("A job sees its own sockets only.", "作业只能看到自己的套接字。"),
+        Text("A job sees the host's sockets and reaches abstract ones.", "作业可以看到主机的套接字，并可连接抽象套接字。"),
     ),
     Boundary(
         "loopback",
         (),
-        Words("The host's loopback is out of reach.", "主机回环不可访问。"),
-        Words("A job reaches the host's loopback and other jobs' ports.", "作业可以访问主机回环和其他作业的端口。"),
+        Text("The host's loopback is out of reach.", "主机回环不可访问。"),
+        Text("A job reaches the host's loopback and other jobs' ports.", "作业可以访问主机回环和其他作业的端口。"),
     ),
 )
-NOT_TRIED = Words("The walls around a job were not tried.", "未能测试作业的隔离边界。")
+NOT_TRIED = Text("The walls around a job were not tried.", "未能测试作业的隔离边界。")
 BY_NAME = {boundary.name: boundary for boundary in BOUNDARIES}
 
 
@@ -267,8 +256,8 @@ def sentence(name: str, outcome: str, language: str) -> str:
     """Tell an outcome as a report keeps it; a wall of another release shows its name."""
     boundary = BY_NAME.get(name)
     if boundary is None:
-        return name or NOT_TRIED.told_in(language)
-    return (boundary.closed if outcome == "closed" else boundary.open).told_in(language)
+        return name or NOT_TRIED.in_language(language)
+    return (boundary.closed if outcome == "closed" else boundary.open).in_language(language)
 
 
 class Unreadable(Exception):

@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Caller:
-    """Somebody who sends requests; without a token, nobody."""
+    """A sender of requests; without a token, anonymous."""
 
     name: str
     url: str
@@ -95,8 +95,8 @@ class Parties:
     @property
     def names(self) -> list[str]:
         """By what a query could name something of the owner: its tenant, its things, a part of their names."""
-        things = [self.values[key] for key in ("jobs/job", "volumes/volume_id", "queues/queue_id", "users/user_id")]
-        return [self.slug, *things, NAME]
+        examples = [self.values[key] for key in ("jobs/job", "volumes/volume_id", "queues/queue_id", "users/user_id")]
+        return [self.slug, *examples, NAME]
 
     @property
     def requests(self) -> int:
@@ -165,7 +165,7 @@ def make_belongings(parties: Parties, *, canary: str) -> None:
     parties.marks |= {str(made["id"]) for made in ids.values()} | {canary, canary[:60]}
     parties.values |= {"secrets/name": SECRET, "attempts/number": "1", "tags/tag": NAME, "artifacts/path": "file"}
     parties.values |= {"tasks/role": "worker", "role": "worker", "index": "0", "stream": "stdout", "logs/stream": "stdout"}
-    unknown = str(new_id())  # Nobody has these; whoever is told more than that learns something.
+    unknown = str(new_id())  # No object has these; a caller who is told more than that learns something.
     parties.values |= {"grants/grant_id": unknown, "subscriptions/subscription": unknown, "deliveries/delivery": unknown}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,11 +16,9 @@ from activity.services import record_audit
 from controlplane.models import SelfTest
 from controlplane.selftest.parties import ACTOR, NAME
 from controlplane.selftest.walls import remove_probe
+from kernel.tenant_rows import TABLES, TENANT
 from storage import hostaccess
 
-# What happened stays told; the tenant goes last. Numbers kept by triggers come to 0 with the rows that they count: taken away
-# before those, they would end below it.
-KEPT = {"activity.AuditEvent", "activity.Event", "jobs.JobCount", "tenants.Tenant"}
 ROUNDS_MAX = 6  # Rows protect each other; each round frees those whose protectors went.
 LEFT_AFTER = timedelta(minutes=10)  # A run takes seconds.
 
@@ -53,7 +51,7 @@ def remove_what_was_made(run: SelfTest, *, now: datetime) -> None:
     tenant_model = apps.get_model("tenants.Tenant")
     run.refresh_from_db(fields=["tenant_ids"])
     listed = [uuid.UUID(text) for text in run.tenant_ids]
-    # Three marks at once, so that no row that somebody edited can make us remove a tenant of people.
+    # Three marks at once, so that no edited row can make us remove a tenant of people.
     ours = tenant_model.objects.filter(id__in=listed, description=NAME, name__startswith=f"{NAME}-{run.pk.hex[-12:]}-")
     tenant_ids = list(ours.filter(created_at__gte=run.started_at - LEFT_AFTER).values_list("id", flat=True))
     if apps.get_model("jobs.Attempt").objects.filter(tenant_id__in=tenant_ids).exists():
@@ -73,7 +71,7 @@ def remove_what_was_made(run: SelfTest, *, now: datetime) -> None:
 
 
 def _remove_rows(tenant_ids: list[uuid.UUID], user_ids: list[uuid.UUID]) -> None:
-    waiting = [found for model in reversed(apps.get_models()) if (found := _rows_of(model, tenant_ids, user_ids)) is not None]
+    waiting = [_rows_of(label, columns, tenant_ids, user_ids) for label, columns in reversed(list(TABLES.items()))]
     for _ in range(ROUNDS_MAX):
         waiting = [rows for rows in waiting if not _try_delete(rows)]
         if not waiting:
@@ -82,19 +80,14 @@ def _remove_rows(tenant_ids: list[uuid.UUID], user_ids: list[uuid.UUID]) -> None
 
 
 def _rows_of(
-    model: type[models.Model], tenant_ids: Iterable[uuid.UUID], user_ids: Iterable[uuid.UUID]
-) -> models.QuerySet[Any] | None:
-    """The rows of one model that belong to the tenants or their accounts; None for models that know neither."""
-    if model._meta.label in KEPT:
-        return None
-    columns = {field.attname for field in model._meta.concrete_fields}
+    label: str, columns: Sequence[str], tenant_ids: Iterable[uuid.UUID], user_ids: Iterable[uuid.UUID]
+) -> models.QuerySet[Any]:
+    """The rows of one table that belong to the tenants or their accounts."""
     condition = Q()
-    if "tenant_id" in columns:
-        condition |= Q(tenant_id__in=tenant_ids)
-    for name in ("user_id", "actor_id"):
-        if name in columns:
-            condition |= Q(**{f"{name}__in": user_ids})
-    return model._default_manager.filter(condition) if condition else None
+    for column in columns:
+        condition |= Q(**{f"{column}__in": tenant_ids if column == TENANT else user_ids})
+    model: type[models.Model] = apps.get_model(label)
+    return model._default_manager.filter(condition)
 
 
 def _try_delete(rows: models.QuerySet[Any]) -> bool:

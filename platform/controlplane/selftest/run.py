@@ -31,7 +31,7 @@ from webapi.description import describe
 
 LEASE = "selftest"
 SECONDS_MAX = 45.0  # No task of a worker lasts longer than a minute; a quiet machine needs five seconds.
-AFTERWARDS_SECONDS = 75.0  # For the removal, before anybody else may begin.
+AFTERWARDS_SECONDS = 75.0  # For the removal, before another run may begin.
 FINDINGS_MAX = 100
 DETAIL_LENGTH = 1_000
 
@@ -110,7 +110,7 @@ def _try_everything(parties: Parties, deadline: float) -> list[dict[str, Any]]:
 
 
 def _control(parties: Parties) -> None:
-    """The owner does see its things: where everybody is refused, a refusal shows nothing."""
+    """The owner does see its things: where all callers are refused, a refusal shows nothing."""
     for name in ("jobs/job", "volumes/volume_id", "queues/queue_id", "images/image_id", "tenant"):
         noun = name.partition("/")[0] if "/" in name else "tenants"
         answer = parties.owner.send("GET", f"/api/v1/{noun}/{parties.values[name]}")

@@ -47,7 +47,7 @@ def tries(description: dict[str, Any], parties: Parties) -> Iterator[Try]:
     for template, entry in sorted(description["paths"].items()):
         path = fill(template, parties.values)
         if path is None:
-            continue  # Of the installation: clusters, pools and nodes are everybody's to see.
+            continue  # Of the installation: all users may see clusters, pools and nodes.
         for method in METHODS:
             if method not in entry:
                 continue
@@ -90,7 +90,7 @@ def _noun(template: str, place: int) -> str:
 
 
 def judge(tried: Try, caller: Caller, answer: Answer, marks: set[str]) -> str:
-    """What is wrong with an answer to somebody who has no right; empty when nothing is."""
+    """What is wrong with an answer to a caller without the right; empty when nothing is."""
     said = f"{tried.path} {tried.body} {tried.query}"
     shown = [mark for mark in sorted(marks) if mark in answer.text and mark not in said]
     if shown:

@@ -2,7 +2,7 @@
 
 It runs on an engine of its own beside the cluster's: the same launcher and the same isolation, under the throw-away tenant's
 user, with a directory named by the run. So no queue, ledger or observer hears of it, and it says what holds on this machine,
-not what somebody wrote down. Other kinds of clusters are not tried: their own engines stand between us and their nodes.
+not what a configuration says. Other kinds of clusters are not tried: their own engines stand between us and their nodes.
 """
 
 from __future__ import annotations

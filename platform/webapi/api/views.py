@@ -1,4 +1,4 @@
-"""What this server is, and the description of its API. All of it is public: it tells nothing about anybody."""
+"""What this server is, and the description of its API. All of it is public: it tells nothing about any user."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kernel.clock import database_now
+from kernel.clock import database_now, utc_text
 from kernel.config import current
 from kernel.version import VERSION
 from webapi.actors import facts_of
 from webapi.description import as_json, describe
 from webapi.features import installed
-from webapi.fields import utc_text
 from webapi.views import ApiView, Public
 
 DOCS_POLICY = (
@@ -73,21 +72,21 @@ INFO_EXAMPLE = OpenApiExample(
 
 
 class InfoOut(serializers.Serializer[Any]):
-    """What a server says about itself."""
+    """Description of the server."""
 
     name = serializers.CharField(help_text="Always `berth`.")
     version = serializers.CharField()
-    time_zone = serializers.CharField(help_text="Zone of all times in answers.")
-    now = serializers.DateTimeField(help_text="The database's time.")
+    time_zone = serializers.CharField(help_text="Time zone of all times in answers.")
+    now = serializers.DateTimeField(help_text="Time of the database.")
     profile = serializers.ChoiceField(choices=["embedded", "production"])
-    url = serializers.CharField(help_text="Where people reach this server.")
+    url = serializers.CharField(help_text="Public URL of this server.")
     features = serializers.DictField(
-        child=serializers.BooleanField(), help_text="Of the installation; GET /features says what is on for you."
+        child=serializers.BooleanField(), help_text="Features of the installation; GET /features lists your features."
     )
 
 
 class InfoView(ApiView):
-    """Name, version and clock of this server."""
+    """Get name, version and clock of this server."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -108,7 +107,7 @@ class InfoView(ApiView):
 
 
 class DescriptionView(ApiView):
-    """This description (OpenAPI 3.1)."""
+    """Get this description (OpenAPI 3.1)."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -119,7 +118,7 @@ class DescriptionView(ApiView):
 
 
 class DocsView(ApiView):
-    """The description as a page to read and try out; its scripts come from this host."""
+    """Get the description as a page to read and try out; its scripts come from this host."""
 
     authentication_classes = ()
     permission_classes = (Public,)
@@ -139,7 +138,7 @@ class DocsView(ApiView):
 
 
 class DocsScriptView(ApiView):
-    """Starts the page of the description; a file of its own, because the page allows no script inside itself."""
+    """Get the script of the description's page; a separate file, because the page allows no inline script."""
 
     authentication_classes = ()
     permission_classes = (Public,)

@@ -85,6 +85,7 @@ def test_the_load_of_nodes_and_gpus_is_shown_while_it_is_fresh() -> None:
     assert not [name for name, _ in values if name == "berth_node_memory_used_bytes"]  # Never measured: absent, not zero.
 
 
+@pytest.mark.capability("49", "The exposition is valid, and bounded in nodes and tenants")
 def test_the_exposition_is_valid_and_follows_the_naming_rules() -> None:
     a_cluster('na"me\\with\nletters').with_nodes(1, gpus=1).build()
     register_collector_source("jobs", lambda now: [_waits()])
@@ -124,6 +125,7 @@ def test_a_second_source_of_the_same_name_is_a_mistake() -> None:
         register_collector_source("clusters", lambda now: [])
 
 
+@pytest.mark.capability("49", "The exposition is valid, and bounded in nodes and tenants")
 def test_more_tenants_than_the_bound_are_summed_under_other() -> None:
     amounts = {f"tenant-{number:03}": float(number) for number in range(150)}
     kept = bounded(amounts)
@@ -140,6 +142,7 @@ def test_scrapes_within_the_cache_time_cost_no_query(django_assert_num_queries: 
         assert list(collector.collect()) == first
 
 
+@pytest.mark.capability("49", "The exposition is valid, and bounded in nodes and tenants")
 def test_more_nodes_than_the_bound_are_counted_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "NODES_MAX", 2)
     a_cluster().with_nodes(5).build()

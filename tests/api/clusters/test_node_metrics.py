@@ -20,6 +20,7 @@ Api = Callable[..., APIClient]
 MINUTE = timedelta(minutes=1)
 
 
+@pytest.mark.capability("93", "The use of a task's GPUs is measured and kept, and a gap stays a gap")
 def test_series_of_a_node_and_its_gpus_have_units_and_null_for_gaps(api: Api, cast: Cast) -> None:
     node = make_node(gpus=1)
     begin = database_now() - MINUTE

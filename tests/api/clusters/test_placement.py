@@ -10,8 +10,9 @@ from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
 from clusters import placement
-from clusters.engines.interface import Inventory
-from clusters.models import Cluster, ClusterKind, Pool
+from clusters.abilities import abilities_document
+from clusters.engines.interface import Abilities, Inventory
+from clusters.models import Cluster, Pool
 from clusters.services import record_inventory
 from jobs.scheduling.core.place import scores
 from kernel.errors import InvalidInput
@@ -126,8 +127,16 @@ def test_rules_that_are_no_mapping_are_refused(api: Api, cast: Cast, body: objec
 
 def test_an_engine_that_cannot_share_a_gpu_keeps_its_pools_from_lending_parts(api: Api, cast: Cast) -> None:
     pool = make_pool(gpus=2)
-    Cluster.objects.filter(pk=pool.cluster_id).update(kind=ClusterKind.SLURM)
-    answer = api(cast.otto).patch(f"/api/v1/pools/{pool.pk}", {"gpu_shares": True}, format="json")
+    url = f"/api/v1/pools/{pool.pk}"
+    cluster = Cluster.objects.get(pk=pool.cluster_id)
+    without = {name: able for name, able in cluster.abilities.items() if name != "shares_gpus"}
+    Cluster.objects.filter(pk=cluster.pk).update(abilities=without)
+    said = api(cast.otto).patch(url, {"gpu_shares": True}, format="json")
+    assert said.status_code == 200, "the release before did not ask, and all its engines shared"
+    api(cast.otto).patch(url, {"gpu_shares": None}, format="json")
+
+    Cluster.objects.filter(pk=cluster.pk).update(abilities={**without, **abilities_document(Abilities())})
+    answer = api(cast.otto).patch(url, {"gpu_shares": True}, format="json")
     assert (answer.status_code, paths(answer)) == (422, [("/gpu_shares", "not_supported")])
     assert "cannot lend parts" in answer.json()["detail"]
 

@@ -82,6 +82,8 @@ def test_an_unknown_pool_is_not_found(api: Api, cast: Cast) -> None:
     assert api(cast.bob).get(f"/api/v1/pools/{uuid.uuid4()}").status_code == 404
 
 
+@pytest.mark.capability("29", "How well a pool is packed for what it usually gets is told")
+@pytest.mark.capability("31", "The largest job that can start now is told by GPU model, in API and metrics, with its history")
 def test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_history(api: Api, cast: Cast) -> None:
     quay = Quay(cast, nodes=[node_facts(name, cores=64, gpus=8) for name in ("a", "b", "c")])
     assert api(cast.bob).get(f"/api/v1/pools/{quay.pool.pk}").json()["use"] == {
@@ -105,7 +107,7 @@ def test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_his
     since, until = (quay.now - timedelta(hours=1)).isoformat(), (quay.now + timedelta(seconds=5)).isoformat()
     path = f"/api/v1/pools/{quay.pool.pk}/metrics"
     found = api(cast.bob).get(path, {"since": since, "until": until}).json()["items"]
-    values = {one["metric"]: {round(value, 3) for value in one["values"] if value is not None} for one in found}
+    values = {series["metric"]: {round(value, 3) for value in series["values"] if value is not None} for series in found}
     assert values == {
         "gpu_idle": {12.0},
         "gpu_largest_task": {8.0},
@@ -115,5 +117,5 @@ def test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_his
     families = {family.name: family for family in cluster_families(quay.now)}
     (sample,) = families["berth_pool_gpu_fragmentation_ratio"].samples
     assert (sample.labels, sample.value) == ({"cluster": "harbour", "pool": "a100"}, 0.333)
-    assert [one.value for one in families["berth_pool_largest_job_gpus"].samples] == [6]
+    assert [gauge.value for gauge in families["berth_pool_largest_job_gpus"].samples] == [6]
     assert api(cast.bob).get(path, {"metric": "colour"}).status_code == 422

@@ -19,7 +19,7 @@ from django.utils.translation import override
 from activity.models import AuditEvent
 from clusters.models import Node
 from controlplane.console import words_zh
-from tenants.lifecycle import EditState
+from tenants.capacity.lifecycle import EditState
 from tenants.models import QueueLimit, QuotaEdit, Token, User
 from tests.factories.clusters import a_cluster
 from tests.factories.tenants import make_session, make_tenant, make_token, make_user, top_queue
@@ -300,7 +300,7 @@ def test_everything_that_the_console_names_or_says_has_a_chinese_word() -> None:
             }
             named |= {str(field.verbose_name) for field in model._meta.concrete_fields if field.name not in record.secrets}
     root = Path(__file__).parents[3]
-    sources = [*root.glob("*/admin.py"), *root.glob("platform/*/admin.py"), *root.glob("tenants/console/*.py")]
+    sources = [*root.glob("*/admin.py"), *root.glob("platform/*/admin.py"), *root.glob("tenants/capacity/console/*.py")]
     sources += root.glob("platform/controlplane/console/*.py")
     said = {text for path in sources for text in re.findall(r"\b(?:_|gettext_lazy)\(\s*\"([^\"]+)\"", path.read_text("utf-8"))}
     said |= set(re.findall(r'translate "([^"]+)"', (root / "tenants/templates/tenants/console/limits.html").read_text("utf-8")))

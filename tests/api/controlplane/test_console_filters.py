@@ -26,7 +26,7 @@ from webapi.console import FILTER_LOOKUPS, Record
 
 pytestmark = pytest.mark.database
 PASSWORD = "correct horse battery"
-SECRET_NAMES = re.compile(r"password|digest$|secret|cipher|^config$|_key$|^key$|recovery|totp")
+SECRET_NAMES = re.compile(r"password|digest$|secret|cipher|^config$|_key$|^key$|recovery|totp|sealed$")
 NO_SECRETS = {"code_digest", "image_digest"}  # Names of contents, which the jobs' pages show.
 LOOKUPS = ("startswith", "regex", "iregex", "contains", "icontains", "gt", "lt", "in", "range", "has_key", "contained_by", "year")
 ODD = ("", "x", "[", "{}", "null", "99999999999999999999", "-1", "1e400", "0001-01-01", "9999-12-31T23:59:59-14:00", "%")

@@ -25,6 +25,7 @@ def built(tmp_path: Path, settings: Any) -> Any:
     portal._document.cache_clear()
 
 
+@pytest.mark.capability("53", "Every page is served under a strict content security policy, without inline script")
 def test_every_page_is_the_same_document_under_a_strict_policy(api: Any, built: None) -> None:
     nonces = set()
     for path in ("/", "/jobs", "/jobs/01a2/logs", "/nowhere"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from images import pinning
 from images.models import Image
 from images.services import build_finished, build_started
 from kernel.ids import new_id
@@ -41,6 +42,31 @@ def test_a_reference_is_stored_in_full(api, cast):
     assert (made.data["reference"], made.data["pinned"], made.data["state"]) == ("docker.io/team/train:1.2", False, "ready")
 
 
+def test_a_member_has_a_container_image_built(api, cast, monkeypatch):
+    monkeypatch.setattr(pinning, "missing_packages", tuple)
+    body = {"name": "train", "kind": "registry", "reference": "registry.example.org/a/b:1", "containerfile": "FROM scratch\n"}
+    made = api(cast.bob).post(URL, {**body, "context_sha256": "c" * 64}, format="json")
+    assert made.status_code == 201, made.data
+    assert (made.data["state"], made.data["digest"], made.data["context_sha256"]) == ("queued", None, "c" * 64)
+    assert (made.data["containerfile"], made.data["base"]) == ("FROM scratch\n", None)
+    (build,) = api(cast.vera).get(f"{URL}/{made.data['id']}/builds").data["items"]
+    assert build["state"] == "queued"
+    assert api(cast.vera).post(URL, body, format="json").status_code == 403
+    for wrong in ({"context_sha256": "C" * 64}, {"context_sha256": "../" * 20}, {"containerfile": "FROM $X"}, {"base": "python"}):
+        refused = api(cast.bob).post(URL, {**body, "name": "other", **wrong}, format="json")
+        assert refused.status_code == 422, wrong
+    assert api(cast.bob).post(f"{URL}/{made.data['id']}/builds").status_code == 409
+
+
+def test_a_machine_that_builds_no_container_images_says_so(api, cast, monkeypatch):
+    monkeypatch.setattr(pinning, "missing_packages", lambda: ("buildah",))
+    body = {"name": "train", "kind": "registry", "reference": "registry.example.org/a/b:1", "containerfile": "FROM scratch\n"}
+    refused = api(cast.bob).post(URL, body, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "builder_missing")
+    assert "apt-get install buildah" in refused.json()["hint"]
+    assert api(cast.bob).post(URL, {**body, "containerfile": None}, format="json").status_code == 201
+
+
 def test_images_for_all_are_the_operators(api, cast):
     body = {"shared": True, "name": "base", "kind": "registry", "reference": "team/base"}
     assert api(cast.alice).post(URL, body, format="json").status_code == 403
@@ -71,9 +97,9 @@ def test_images_of_others_do_not_exist(api, cast):
 
 def test_one_image_shows_its_packages_and_the_list_does_not(api, cast):
     image = make_ready_image(cast.tenant)
-    one = api(cast.vera).get(f"{URL}/{image.id}")
-    assert one.data["packages"] == [{"name": "numpy", "version": "2.4.6"}]
-    assert one["ETag"] == f'"{image.version}"'
+    answer = api(cast.vera).get(f"{URL}/{image.id}")
+    assert answer.data["packages"] == [{"name": "numpy", "version": "2.4.6"}]
+    assert answer["ETag"] == f'"{image.version}"'
     assert all("packages" not in row for row in api(cast.vera).get(URL).data["items"])
 
 

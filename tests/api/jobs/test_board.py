@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.engines.fake import Script
-from jobs.models import StartPromise, Task
+from jobs.models import StartPrediction, Task
 from tenants.models import QueueLimit
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
@@ -48,7 +48,7 @@ def test_the_board_says_who_runs_who_waits_and_who_borrows(quay: Quay, api: Api)
     fourth = quay.submit("fourth", script=ENDLESS, resources=asks(1))
     quay.turn(2)
     said = quay.now
-    StartPromise.objects.create(
+    StartPrediction.objects.create(
         job=third, tenant_id=third.tenant_id, made_at=said, p50_at=said + timedelta(hours=1), p90_at=said + timedelta(hours=2)
     )
 

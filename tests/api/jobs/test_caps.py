@@ -23,6 +23,9 @@ def submit(api: Api, quay: Quay, **spec: Any) -> Any:
     return api(quay.cast.bob).post("/api/v1/jobs", body, content_type="application/json")
 
 
+@pytest.mark.capability(
+    "25", "A job above its caps is refused with every cap and the way out; one that waits is told the numbers"
+)
 def test_more_than_a_user_or_a_tenant_may_ever_hold_is_refused_with_every_cap_and_the_way_out(quay: Quay, api: Api) -> None:
     assert submit(api, quay, replicas=4).status_code == 201, "nothing is capped"
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, containers=2, jobs=1)
@@ -41,6 +44,9 @@ def test_more_than_a_user_or_a_tenant_may_ever_hold_is_refused_with_every_cap_an
     assert submit(api, quay, replicas={"min": 2, "max": 4}).status_code == 201, "it starts with as many as it may"
 
 
+@pytest.mark.capability(
+    "25", "A job above its caps is refused with every cap and the way out; one that waits is told the numbers"
+)
 def test_a_job_that_waits_for_its_tenants_cap_says_so_with_its_numbers(quay: Quay, api: Api) -> None:
     QueueRule.objects.create(queue=top_queue(quay.cast.tenant), max_containers=3)
     first, second = (quay.submit(name, replicas=2, resources={"cpu": "100m", "memory": "16Mi"}) for name in ("first", "second"))
@@ -48,7 +54,7 @@ def test_a_job_that_waits_for_its_tenants_cap_says_so_with_its_numbers(quay: Qua
     assert quay.state(first) == "admitted"
     shown = api(quay.cast.bob).get(f"/api/v1/jobs/{second.id}").json()["reason"]
     assert shown["code"] == "tenant_cap"
-    assert "2 containers of the 3 containers" in shown["text"]
+    assert "2 containers of at most 3 containers" in shown["text"]
     explained = api(quay.cast.bob).get(f"/api/v1/jobs/{second.id}/explain").json()
-    assert [one["code"] for one in explained["conditions"]] == ["tenant_cap"]
-    assert [one["name"] for one in explained["conditions"][0]["jobs"]] == ["first"]
+    assert [condition["code"] for condition in explained["conditions"]] == ["tenant_cap"]
+    assert [job["name"] for job in explained["conditions"][0]["jobs"]] == ["first"]

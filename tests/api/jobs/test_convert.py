@@ -70,6 +70,7 @@ def test_what_the_job_lacks_is_told(convert: Any) -> None:
     assert [entry["path"] for entry in made["problems"]] == ["/resources/cpu"]
 
 
+@pytest.mark.capability("37", "Job files of OpenPAI are imported, with what is lost")
 def test_the_command_prints_a_job_file_and_what_was_lost(berth: Run, quay: Quay, tmp_path: Path) -> None:
     bob = quay.cast.bob
     done = berth(bob, "convert", str(CORPUS / "sbatch_train.sh"))

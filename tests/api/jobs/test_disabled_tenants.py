@@ -13,8 +13,8 @@ from activity.models import AuditEvent, Event
 from clusters.engines.fake import Script
 from images.models import Image, ImageKind
 from storage.models import Volume
+from tenants.capacity.quota.tree import Ceiling
 from tenants.models import Booking, Invitation, LedgerEntry, Membership, QueueLimit, Secret, Tenant, Token, User
-from tenants.quota.tree import Ceiling
 from tenants.services import PoolLimit, set_limits, set_secret
 from tests.builders.quay import Quay
 from tests.factories.tenants import SYSTEM, make_member, make_service_account, make_tenant, make_token, now, top_queue

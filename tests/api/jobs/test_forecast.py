@@ -36,11 +36,12 @@ def free_at(quay: Quay, seconds: int) -> None:
     quay.turn()
 
 
+@pytest.mark.capability("39", "A dry run shows start and cost of the ask, of half and of a quarter of it")
 def test_a_smaller_ask_starts_now_where_the_whole_has_to_wait(quay: Quay, api: Api) -> None:
     free_at(quay, 1000)
     found = forecast_of(api, quay.cast.bob, replicas=4, resources={"cpu": 2, "memory": "1Gi"}, max_runtime="1h")
 
-    assert [(one["size"], one["roles"][0]["replicas"], one["starts_now"]) for one in found["options"]] == [
+    assert [(option["size"], option["roles"][0]["replicas"], option["starts_now"]) for option in found["options"]] == [
         ("asked", 4, False),
         ("half", 2, False),
         ("quarter", 1, True),
@@ -51,11 +52,12 @@ def test_a_smaller_ask_starts_now_where_the_whole_has_to_wait(quay: Quay, api: A
     assert not Job.objects.filter(name="train").exists()
 
 
+@pytest.mark.capability("39", "What was forecast for each size comes true")
 def test_what_was_forecast_for_each_size_comes_true(quay: Quay, api: Api) -> None:
     free_at(quay, 1000)
     ask: dict[str, Any] = {"resources": {"cpu": 2, "memory": "1Gi"}, "max_runtime": "1h"}
     options = forecast_of(api, quay.cast.bob, replicas=4, **ask)["options"]
-    expected = {one["roles"][0]["replicas"]: one for one in options}
+    expected = {option["roles"][0]["replicas"]: option for option in options}
 
     small = quay.submit("small", replicas=1, script=Script(duration_seconds=10), **ask)
     quay.turn()
@@ -74,6 +76,8 @@ def test_what_was_forecast_for_each_size_comes_true(quay: Quay, api: Api) -> Non
     assert abs(quay.now.timestamp() - _second(expected[4]["p90_at"])) <= 120
 
 
+@pytest.mark.capability("39", "A dry run shows start and cost of the ask, of half and of a quarter of it")
+@pytest.mark.capability("6.4", "The cost of an ask is told before, for as long as such jobs run")
 def test_the_cost_is_that_of_the_time_it_is_thought_to_run(quay: Quay, api: Api) -> None:
     Price.objects.create(
         pool_id=quay.pool.pk, resource="cpu_millis", micros_per_hour=1_000_000, currency="EUR",
@@ -85,7 +89,7 @@ def test_the_cost_is_that_of_the_time_it_is_thought_to_run(quay: Quay, api: Api)
     assert found["options"][0]["cost"]["micros_per_hour"] == 4_000_000
     found = forecast_of(api, quay.cast.bob, max_runtime="2h", **ask)
     assert (found["runs_by"], found["runs_seconds"], found["currency"]) == ("asked", 7200, "EUR")
-    assert [one["cost"]["micros"] for one in found["options"]] == [8_000_000, 4_000_000, 2_000_000]
+    assert [option["cost"]["micros"] for option in found["options"]] == [8_000_000, 4_000_000, 2_000_000]
     for _ in range(2):  # Now its own past is known.
         quay.submit("train", script=Script(duration_seconds=1800), **ask)
     quay.turn()
@@ -115,6 +119,7 @@ def test_a_plan_without_the_question_has_no_forecast(quay: Quay, api: Api) -> No
     assert "forecast" not in answer.json()
 
 
+@pytest.mark.capability("39", "A dry run shows start and cost of the ask, of half and of a quarter of it")
 def test_an_ask_is_halved_by_tasks_then_gpus_then_cores() -> None:
     def gang(tasks: int, gpus: int, cpu: int = 4000) -> GangAsk:
         return GangAsk((RoleAsk("worker", TaskAsk(cpu, 8 << 30, gpus * 1000), tasks, tasks),))
@@ -131,9 +136,10 @@ def _second(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+@pytest.mark.capability("110", "Without billing nothing says a cost")
 def test_a_tenant_without_billing_is_told_when_and_not_what_it_costs(quay: Quay, api: Api) -> None:
     def costs() -> list[Any]:
-        return [one["cost"] for one in forecast_of(api, quay.cast.bob, replicas=4)["options"]]
+        return [option["cost"] for option in forecast_of(api, quay.cast.bob, replicas=4)["options"]]
 
     assert all(costs())
     switched = api(quay.cast.otto).put(

@@ -13,10 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from activity.models import AuditEvent
 from clusters import isolation_facts
 from clusters.engines.fake import Script
-from clusters.models import Node
-from clusters.services import taint_node
+from clusters.models import Cluster, Node
+from clusters.services import forget_engines, taint_node
 from jobs.models import Attempt, Job, StoredSpec
-from tenants.services.secrets import set_secret
+from tenants.identity.services.secrets import set_secret
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast, limit, make_queue, make_token, now, top_queue
@@ -170,6 +170,7 @@ def put_rules(client: Any, queue: Any, seconds: int, name: str = "max_runtime_se
     return client.put(f"/api/v1/queues/{queue.pk}/rules", body, content_type="application/json")
 
 
+@pytest.mark.capability("38", "A refusal brings the edit that helps")
 def test_a_job_larger_than_its_queue_is_refused_with_the_numbers(quay: Quay, api: Api) -> None:
     limit(top_queue(quay.cast.tenant), quay.pool.pk, cpu_millis=4000)
     response = post(api(quay.cast.bob), "/jobs", {"spec": {**SPEC, "resources": {"cpu": 6}}})
@@ -375,6 +376,7 @@ def test_tags_come_and_go(quay: Quay, api: Api) -> None:
     assert client.put(f"/api/v1/jobs/{job.id}/tags/%20").status_code == 422
 
 
+@pytest.mark.capability("38", "Whoever stops a job may say why, and whoever sees the job reads it")
 def test_the_reason_of_a_stop_is_told_with_the_job_and_its_events(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     waiting, running = quay.submit("waiting", hold=True), quay.submit("running", script=Script(duration_seconds=None))
@@ -386,25 +388,43 @@ def test_the_reason_of_a_stop_is_told_with_the_job_and_its_events(quay: Quay, ap
     job = get(client, f"/jobs/{running.id}").json()
     assert (job["state"], job["reason"]["text"]) == ("stopped", "Stopped by bob: no longer needed")
     assert job["reason"]["detail"]["note"] == "no longer needed"
-    told = [event["detail"].get("note") for event in get(client, f"/jobs/{running.id}/events").json()["items"]]
-    assert told.count("no longer needed") == 4  # The attempt and the job, as the stop is asked for and as they end.
+    events = get(client, f"/jobs/{running.id}/events").json()["items"]
+    assert [event["detail"].get("note") for event in events].count("no longer needed") == 4  # The attempt and the job, twice.
+    texts = [event["reason_text"] for event in events]
+    assert "A stop was requested by bob: no longer needed" in texts
+    assert "Stopped by bob: no longer needed" in texts
+    chinese = client.get(f"/api/v1/jobs/{running.id}/events", headers={"Accept-Language": "zh-CN"}).json()["items"]
+    assert "由 bob 请求停止：no longer needed" in [event["reason_text"] for event in chinese]
     assert AuditEvent.objects.get(verb="job.stop", target_id=str(running.id)).after["reason"] == "no longer needed"
     for wrong in ("x" * 201, "two\nlines", 5):
         assert post(client, f"/jobs/{waiting.id}/stop", {"reason": wrong}).status_code == 422
 
 
+@pytest.mark.capability("38", "What to do about an end is told in English and Chinese")
 def test_how_a_job_ended_and_what_kept_it_apart_are_told_in_the_language_of_the_reader(quay: Quay, api: Api) -> None:
     job = quay.submit("wrong", script=Script(code=127, duration_seconds=1))
     quay.settle()
-    Attempt.objects.filter(job_id=job.id).update(isolation=isolation_facts.OWN_USERS)
+    Attempt.objects.filter(job_id=job.id).update(isolation=isolation_facts.OWN_USERS.en)
     client = api(quay.cast.bob)
     for path in (f"/jobs/{job.id}", f"/jobs/{job.id}/attempts/1"):
         told = client.get(f"/api/v1{path}", HTTP_ACCEPT_LANGUAGE="zh-CN").json()
         assert told["exit"]["hint"] == "请检查拼写，以及镜像中是否有该程序。"
-        assert told["isolation"] == isolation_facts.fact_in(isolation_facts.OWN_USERS, "zh") != isolation_facts.OWN_USERS
+        assert told["isolation"] == isolation_facts.fact_in(isolation_facts.OWN_USERS.en, "zh") != isolation_facts.OWN_USERS.en
         assert get(client, path).json()["exit"]["hint"] == "Check the spelling, and that the image has the program."
     reason = client.get(f"/api/v1/jobs/{job.id}", HTTP_ACCEPT_LANGUAGE="zh-CN").json()["reason"]
     assert reason["hint"] == "请检查拼写，以及镜像中是否有该程序。"
+
+
+def test_what_a_submission_is_refused_for_is_told_in_the_language_of_the_reader(quay: Quay, api: Api) -> None:
+    body = {"spec": {"name": "train", "command": "true", "pool": "nowhere", "image": "nothing"}}
+    told = api(quay.cast.bob).post("/api/v1/jobs", body, format="json", HTTP_ACCEPT_LANGUAGE="zh-CN")
+    assert (told.status_code, told["Content-Language"]) == (422, "zh")
+    assert told.json()["detail"].startswith("作业 train 中有 2 处无法使用；")
+    [pool] = [field for field in told.json()["fields"] if field["path"] == "/pool"]
+    assert pool["message"].startswith("没有资源池 nowhere；")
+    refused = api(quay.cast.vera).post("/api/v1/jobs", body, format="json", HTTP_ACCEPT_LANGUAGE="zh-CN").json()
+    assert (refused["title"], refused["detail"]) == ("您的角色无权执行此操作", "vera 无权在租户 vision 中提交作业。")
+    assert api(quay.cast.bob).post("/api/v1/jobs", body, format="json").json()["detail"].startswith("Job train names 2 things")
 
 
 def test_members_stop_their_own_jobs_and_managers_any(quay: Quay, api: Api) -> None:
@@ -422,6 +442,7 @@ def test_members_stop_their_own_jobs_and_managers_any(quay: Quay, api: Api) -> N
 # --- Again -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("38", "A rerun shows the difference")
 def test_a_rerun_repeats_the_spec_with_changes_and_shows_the_difference(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     job = quay.submit(script=Script(code=1))
@@ -435,6 +456,7 @@ def test_a_rerun_repeats_the_spec_with_changes_and_shows_the_difference(quay: Qu
     assert same["spec_digest"] == get(client, f"/jobs/{job.id}").json()["spec_digest"]
 
 
+@pytest.mark.capability("40", "A clone keeps the spec and asks for name and secrets again")
 def test_a_clone_takes_a_name_of_its_own_and_asks_for_secrets_again(quay: Quay, api: Api) -> None:
     set_secret(actor=quay.cast.alice.actor, tenant_id=quay.cast.tenant.pk, name="TOKEN", value="x", now=quay.now)
     client = api(quay.cast.bob)
@@ -448,12 +470,16 @@ def test_a_clone_takes_a_name_of_its_own_and_asks_for_secrets_again(quay: Quay, 
 # --- History ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("34", "The phases of a job have a cause and a length, and add up to its life")
 def test_the_phases_of_a_timeline_add_up_to_the_age(quay: Quay, api: Api) -> None:
     job = quay.submit(script=Script(duration_seconds=7))
     quay.settle()
     found = quay.job(job.id)
     body = get(api(quay.cast.vera), f"/jobs/{job.id}/timeline").json()
     assert [phase["phase"] for phase in body["phases"]] == ["queued", "admitted", "starting", "running"]
+    assert [phase["reason_text"] for phase in body["phases"]] == [
+        "Submitted.", "It was placed in pool cpu.", "The cluster has accepted it.", "All its tasks are running.",
+    ]  # fmt: skip
     assert found.ended_at is not None
     assert body["seconds"] == pytest.approx((found.ended_at - found.submitted_at).total_seconds())
 
@@ -475,6 +501,7 @@ def test_attempts_tasks_events_and_logs_tell_what_happened(quay: Quay, api: Api)
     assert (raw.status_code, b"".join(raw.streaming_content)) == (206, b"two")
 
 
+@pytest.mark.capability("37", "A published JSON Schema says the same as the parser")
 def test_the_schema_of_job_files_is_public(api: Api) -> None:
     schema = api().get("/api/v1/schemas/job-spec").json()
     assert schema["$schema"].endswith("2020-12/schema")
@@ -490,13 +517,31 @@ def test_a_dry_run_refuses_a_job_that_would_wait_for_ever(cast: Cast, api: Api) 
     elsewhere = {**SPEC, "placement": {"labels": {"hall": ["a", "b"]}}}
     answer = post(client, "/jobs?dry_run=true", {"spec": elsewhere})
     assert answer.status_code == 422
-    assert "can never start. It asks for machines with hall=a|b" in answer.json()["detail"]
+    assert "can never start. It requests nodes with hall=a|b" in answer.json()["detail"]
     for node in Node.objects.all():
         taint_node(actor=cast.alice.actor, node_id=node.pk, taints={"fpga": "keep-out"}, now=now())
-    (warning,) = post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"]
-    assert warning.startswith("It would not start. The machines of pool cpu that could hold it are kept for other jobs")
+    answer = post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()
+    (warning,) = answer["warnings"]
+    assert warning.startswith("It would not start. The nodes of pool cpu that could hold it have taints")
+    chinese = client.post("/api/v1/jobs?dry_run=true", {"spec": SPEC}, format="json", HTTP_ACCEPT_LANGUAGE="zh-CN").json()
+    assert chinese["warnings"][0].startswith("它不会启动。")
+    assert chinese["plan"] == answer["plan"]  # A call in another language is held to the same plan.
 
 
+def test_a_job_file_with_mistakes_is_told_of_each_in_chinese(cast: Cast, api: Api) -> None:
+    Quay(cast)
+    spec = {"command": "x", "max_runtime": "2 h", "replicas": "4", "env": {"A-B": None}, "gpus": 2, "tags": "nightly"}
+    refused = api(cast.bob).post("/api/v1/jobs", {"spec": spec}, format="json", HTTP_ACCEPT_LANGUAGE="zh-CN")
+    told = {field["path"]: (field["message"], field.get("hint", "")) for field in refused.json()["fields"]}
+    assert refused["Content-Language"] == "zh"
+    assert told["/max_runtime"][0] == 'max_runtime 须为时长，如 2h 或 90s，而非"2 h"。'
+    assert told["/max_runtime"][1].startswith("请写 max_runtime: 2h。单位：")
+    assert told["/replicas"] == ('replicas 须为整数，而非"4"。', "请写 replicas: 4，不加引号。")
+    assert told["/gpus"] == ('此处没有键 "gpus"。', "gpu 应写在 resources 下。")
+    assert told["/tags"] == ('tags 须为列表，而非"nightly"。', "请写 tags: [nightly]。")
+
+
+@pytest.mark.capability("71", "Exclusive cores that cannot be had are told with numbers, at submission and in the queue")
 def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_are_refused(cast: Cast, api: Api) -> None:
     giving = node_facts("giving", cores=4, labels={"exclusive_cores": "4"})
     Quay(cast, nodes=[node_facts("sharing", cores=4), giving])
@@ -508,7 +553,7 @@ def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_ar
 
     assert post(client, "/jobs?dry_run=true", asking(4)).json()["warnings"] == []
     refusal = post(client, "/jobs?dry_run=true", asking(4, 2)).json()["detail"]
-    assert "can never start. Cores of its own that a task asks for: 4. In pool cpu 1 machines give" in refusal
+    assert "can never start. Each task requests 4 exclusive cores; 1 node of pool cpu offers them" in refusal
     refused = post(client, "/jobs", asking("1500m"))
     assert refused.status_code == 422
     (field,) = refused.json()["fields"]
@@ -528,6 +573,18 @@ def test_the_log_of_a_job_that_never_started_is_complete_when_the_job_is_over(qu
     job = quay.submit(by=quay.cast.bob)
     assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is False
     post(client, f"/jobs/{job.id}/stop", {})
+    assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is True
+
+
+def test_a_reader_waits_for_no_output_of_a_cluster_that_was_declared_lost(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(by=quay.cast.bob, script=Script(duration_seconds=600))
+    quay.turn(2)
+    Cluster.objects.filter(pk=quay.cluster.pk).update(is_enabled=False, lost_at=quay.now)
+    forget_engines()
+    assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is False  # It has not ended yet.
+    quay.pass_time(1)
+    quay.turn(2)
     assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is True
 
 

@@ -106,6 +106,7 @@ def test_times_bound_a_list_though_clocks_differ(quay: Quay, api: Api) -> None:
     assert names(walk(api(quay.cast.bob), f"since={since}&until={until}")) in ([], ["job-1"])
 
 
+@pytest.mark.capability("53", "Lists cost the same statements whatever they hold, and are found by indexes")
 def test_times_bound_what_ended_by_its_end_along_the_index_of_that_order(quay: Quay, api: Api) -> None:
     jobs = [quay.submit(f"job-{number}", hold=True) for number in range(3)]
     for hours, job in enumerate(jobs):
@@ -117,6 +118,7 @@ def test_times_bound_what_ended_by_its_end_along_the_index_of_that_order(quay: Q
     assert names(walk(api(quay.cast.bob), f"sort=finished&until={since}")) == ["job-0"]
 
 
+@pytest.mark.capability("53", "Lists cost the same statements whatever they hold, and are found by indexes")
 def test_a_page_costs_the_same_statements_whatever_it_holds(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     client.get("/api/v1/jobs")  # Whose token it is gets remembered.
@@ -179,7 +181,7 @@ def test_a_recount_corrects_wrong_numbers_and_raises_an_alarm(quay: Quay) -> Non
         drifts = recount_jobs(quay.now)
 
     assert counted() == real()
-    assert {(one.state, one.number) for one in drifts} == {("queued", 3), ("running", 2)}
+    assert {(drift.state, drift.number) for drift in drifts} == {("queued", 3), ("running", 2)}
     assert [entry["event"] for entry in told] == ["job_count_drift"] * 2
     assert AuditEvent.objects.filter(verb="job_count.repair").count() == 1
     assert recount_jobs(quay.now) == []
@@ -199,7 +201,9 @@ def test_counts_are_those_of_what_the_reader_sees(quay: Quay, api: Api) -> None:
 def test_counts_are_told_of_each_queue_that_the_reader_sees(quay: Quay, api: Api) -> None:
     quay.submit("held", hold=True)
     mine = api(quay.cast.bob).get("/api/v1/jobs:counts?by_queue=true").json()
-    assert [one["states"] for one in mine["queues"]] == [{"queued": 1, "admitted": 0, "starting": 0, "running": 0, "stopping": 0}]
+    assert [queue["states"] for queue in mine["queues"]] == [
+        {"queued": 1, "admitted": 0, "starting": 0, "running": 0, "stopping": 0}
+    ]
     assert api(quay.cast.carol).get("/api/v1/jobs:counts?by_queue=true").json()["queues"] == []
     assert "queues" not in api(quay.cast.bob).get("/api/v1/jobs:counts").json()
 

@@ -43,20 +43,21 @@ def cordoned() -> list[str]:
     return list(Node.objects.filter(cordoned=True).order_by("name").values_list("name", flat=True))
 
 
+@pytest.mark.capability("121", "A window takes its machine, empties it and gives it back")
 def test_a_window_takes_its_machine_empties_it_and_gives_it_back(quay: Quay, api: Api) -> None:
     jobs = [quay.submit(f"job-{number}", script=ENDLESS, resources=HALF) for number in (1, 2)]
     quay.turn(3)
     where = {quay.tasks(job)[0].node_name: job for job in jobs}
     node = Node.objects.get(name="node-1")
     affected = api(quay.cast.bob).get(f"/api/v1/nodes/{node.pk}/affected").json()
-    assert ([one["job"]["name"] for one in affected["jobs"]], affected["others"]) == ([where["node-1"].name], 0)
+    assert ([job["job"]["name"] for job in affected["jobs"]], affected["others"]) == ([where["node-1"].name], 0)
     hidden = api(quay.cast.carol).get(f"/api/v1/nodes/{node.pk}/affected").json()
     assert (hidden["jobs"], hidden["others"]) == ([], 1)
 
     assert plan(api, quay, nodes=["node-1"], by=quay.cast.alice).status_code == 403
     made = plan(api, quay, nodes=["node-1"], reason="Fans.", drain=True)
     assert made.status_code == 201, made.data
-    assert (made.data["state"], [one["name"] for one in made.data["nodes"]]) == ("planned", ["node-1"])
+    assert (made.data["state"], [entry["name"] for entry in made.data["nodes"]]) == ("planned", ["node-1"])
     assert maintenance.look(quay.now) == 0
     assert cordoned() == []
 
@@ -173,7 +174,7 @@ def test_a_machine_that_returns_while_others_are_emptied_is_left_alone(
 
     def late(now: Any) -> Any:
         found = to_empty(now)
-        assert [one.name for one in found] == ["node-1"]
+        assert [node.name for node in found] == ["node-1"]
         api(quay.cast.otto).delete(f"{PATH}/{made['id']}")
         return found
 

@@ -16,7 +16,7 @@ from clusters.engines.fake import Script
 from jobs.models import Attempt, Job, PriorityRequest
 from jobs.services.priority_requests import sweep_requests
 from kernel.actor import TenantRole
-from tenants.access import actor_for
+from tenants.identity.access import actor_for
 from tests.builders.quay import Quay
 from tests.factories.tenants import Person, make_member, make_queue, make_tenant, make_token, make_user, now
 
@@ -49,6 +49,7 @@ def codes(answer: Any) -> list[tuple[str, str]]:
 # --- Grants ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("19", "Each role has a highest priority per tenant; more is refused with the way to ask for it")
 def test_a_member_submits_up_to_normal_and_is_told_how_to_ask_for_more(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     refused = send(client, "post", "/jobs", {"spec": {**SPEC, "priority": "high"}})
@@ -89,6 +90,7 @@ def test_a_job_that_says_nothing_gets_as_much_of_normal_as_there_is(quay: Quay, 
     assert "with priority low, not normal" in dry["warnings"][-1]
 
 
+@pytest.mark.capability("19", "Each role has a highest priority per tenant; more is refused with the way to ask for it")
 def test_a_change_of_a_waiting_job_is_held_to_the_grant_and_lowering_is_free(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     job = quay.submit("mine")
@@ -173,6 +175,7 @@ def test_a_manager_approves_and_the_waiting_job_moves_at_once(quay: Quay, api: A
     assert (again.status_code, again.json()["detail"]) == (409, "This request is approved already.")
 
 
+@pytest.mark.capability("19", "Another person approves, up to their own highest priority; of many who decide one does")
 def test_nobody_decides_a_request_of_their_own_or_above_their_own_grant(quay: Quay, api: Api) -> None:
     second = somebody(quay, "second-manager", TenantRole.MANAGER)
     own = quay.submit("own", by=quay.cast.alice)
@@ -202,7 +205,9 @@ def test_a_request_is_denied_withdrawn_or_over_and_then_nothing_follows(quay: Qu
     assert sweep_requests(now() + timedelta(days=6)) == 0
     assert sweep_requests(now() + timedelta(days=8)) == 1
     assert get(api(quay.cast.vera), f"{REQUESTS}/{asked[2]}").json()["state"] == "expired"
-    assert all(send(api(quay.cast.alice), "post", f"{REQUESTS}/{one}/approve", {}).status_code == 409 for one in asked)
+    assert all(
+        send(api(quay.cast.alice), "post", f"{REQUESTS}/{request_id}/approve", {}).status_code == 409 for request_id in asked
+    )
     assert set(Job.objects.values_list("priority", flat=True)) == {500}
     assert len(get(api(quay.cast.bob), f"{REQUESTS}?state=expired").json()["items"]) == 1
     assert codes(get(api(quay.cast.bob), f"{REQUESTS}?state=gone")) == [("/state", "invalid")]
@@ -309,6 +314,7 @@ def waiting(quay: Quay, name: str, by: Person) -> Job:
     return quay.submit(name, by=by)
 
 
+@pytest.mark.capability("19", "One's own waiting jobs are put in another order, and nobody else ever has more of them in front")
 def test_a_member_puts_their_own_jobs_in_order_and_nobody_else_comes_later(quay: Quay, api: Api) -> None:
     cast = quay.cast
     eve = somebody(quay, "eve", TenantRole.MEMBER)
@@ -382,17 +388,17 @@ def test_another_priority_or_queue_takes_the_place_away(quay: Quay, api: Api) ->
 
 def test_an_array_moves_as_a_whole(quay: Quay, api: Api) -> None:
     bob = api(quay.cast.bob)
-    one = waiting(quay, "one", quay.cast.bob)
+    single = waiting(quay, "one", quay.cast.bob)
     quay.pass_time(10)
     array = quay.submit("many", array={"size": 3})
     children = list(Job.objects.filter(parent_id=array.id).order_by("array_index"))
 
     assert send(bob, "post", f"/jobs/{array.id}/move", {"before": "one"}).json()["moved"] == 2
-    assert places(api, quay, *children, one) == [1, 2, 3, 4]
-    assert send(bob, "post", f"/jobs/{one.id}/move", {"before": str(array.id)}).status_code == 200
-    assert places(api, quay, one, *children) == [1, 2, 3, 4]
+    assert places(api, quay, *children, single) == [1, 2, 3, 4]
+    assert send(bob, "post", f"/jobs/{single.id}/move", {"before": str(array.id)}).status_code == 200
+    assert places(api, quay, single, *children) == [1, 2, 3, 4]
     assert send(api(quay.cast.alice), "post", f"/jobs/{array.id}/move", {"to": "first", "among": "queue"}).status_code == 200
-    assert places(api, quay, *children, one) == [1, 2, 3, 4]
+    assert places(api, quay, *children, single) == [1, 2, 3, 4]
 
 
 def test_a_move_past_many_costs_as_many_statements_as_past_few(quay: Quay, api: Api) -> None:

@@ -47,6 +47,9 @@ def test_the_name_of_a_plan_goes_by_what_it_says_alone() -> None:
     assert plans.name_of(plan) != plans.name_of({**plan, "count": 2})
 
 
+@pytest.mark.capability(
+    "6.6", "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing"
+)
 def test_a_submission_is_stored_as_planned_or_not_at_all(quay: Quay, api: Api) -> None:
     client, body = api(quay.cast.bob), {"spec": {"name": "train", "command": "true", "resources": SMALL}}
     plan = post(client, "/jobs", body, dry_run="true").json()
@@ -65,6 +68,9 @@ def test_a_submission_that_would_now_never_start_is_refused_by_its_plan(quay: Qu
     assert post(client, "/jobs", body, plan=plan["plan"]).json()["code"] == "quota_exceeded"
 
 
+@pytest.mark.capability(
+    "6.6", "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing"
+)
 def test_a_batch_is_held_to_its_plan(quay: Quay, api: Api) -> None:
     client, base = api(quay.cast.bob), {"name": "train", "command": "true", "resources": SMALL}
     body = {"spec": base, "items": [{"name": "a"}, {"name": "b"}]}
@@ -74,6 +80,9 @@ def test_a_batch_is_held_to_its_plan(quay: Quay, api: Api) -> None:
     assert post(client, "/jobs:batch", body, plan=plan["plan"]).json()["count"] == 2
 
 
+@pytest.mark.capability(
+    "6.6", "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing"
+)
 def test_an_edit_of_limits_is_made_only_if_the_same_jobs_start_wait_and_go(quay: Quay, api: Api) -> None:
     top, operator = top_queue(quay.cast.tenant), api(quay.cast.otto)
     running = quay.submit("running", script=ENDLESS, resources={"cpu": 4, "memory": "1Gi"})
@@ -107,6 +116,9 @@ def test_an_edit_that_breaks_the_tree_by_now_says_what_it_breaks(quay: Quay, api
     assert refused["fields"][0]["path"].startswith("/changes/0/")
 
 
+@pytest.mark.capability(
+    "6.6", "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing"
+)
 def test_a_move_is_made_as_planned_or_not_at_all(quay: Quay, api: Api) -> None:
     quay.submit("hog", script=ENDLESS, resources={"cpu": 8, "memory": "1Gi"})
     jobs = []
@@ -116,12 +128,12 @@ def test_a_move_is_made_as_planned_or_not_at_all(quay: Quay, api: Api) -> None:
     quay.turn(2)
     client, path = api(quay.cast.bob), f"/jobs/{jobs[2].id}/move"
     plan = post(client, path, {"to": "first"}, dry_run="true").json()
-    assert [one["name"] for one in plan["jobs"]] == ["c", "a", "b"]
+    assert [job["name"] for job in plan["jobs"]] == ["c", "a", "b"]
     assert plan["job"]["place"] == 3, "nothing moved yet"
     assert not Job.objects.filter(placed_at__isnull=False).exists()
 
     assert post(client, f"/jobs/{jobs[1].id}/move", {"to": "first"}).status_code == 200
-    assert [one["name"] for one in refused_plan(post(client, path, {"to": "first"}, plan=plan["plan"]))["jobs"]] == [
+    assert [job["name"] for job in refused_plan(post(client, path, {"to": "first"}, plan=plan["plan"]))["jobs"]] == [
         "c",
         "b",
         "a",
@@ -138,6 +150,9 @@ def pair(cast: Any) -> Iterator[Quay]:
         yield made
 
 
+@pytest.mark.capability(
+    "6.6", "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing"
+)
 def test_a_machine_is_emptied_of_just_those_who_were_shown(api: Api, pair: Quay) -> None:
     quay, cast = pair, pair.cast
     first, second = (quay.submit(name, script=ENDLESS, resources={"cpu": 4, "memory": "1Gi"}) for name in ("first", "second"))
@@ -148,7 +163,9 @@ def test_a_machine_is_emptied_of_just_those_who_were_shown(api: Api, pair: Quay)
     path = f"/nodes/{node.pk}/drain"
     assert post(api(cast.alice), path, {}, dry_run="true").status_code == 403
     plan = post(operator, path, {}, dry_run="true").json()
-    assert [(one["job"]["name"], one["tasks"], one["checkpoint"]) for one in plan["jobs"]] == [(job.name, 1, False)]
+    assert [(affected["job"]["name"], affected["tasks"], affected["checkpoint"]) for affected in plan["jobs"]] == [
+        (job.name, 1, False)
+    ]
     assert not Node.objects.get(pk=node.pk).cordoned
 
     quay.stop(job, grace_seconds=0)
@@ -162,7 +179,7 @@ def test_a_machine_is_emptied_of_just_those_who_were_shown(api: Api, pair: Quay)
     quay.turn(2)
     plan = post(operator, path, {"reason": "Fan."}, dry_run="true").json()
     done = post(operator, path, {"reason": "Fan."}, plan=plan["plan"])
-    assert [one["job"]["name"] for one in done.json()["jobs"]] == ["again"]
+    assert [affected["job"]["name"] for affected in done.json()["jobs"]] == ["again"]
     assert Node.objects.get(pk=node.pk).cordon_reason == "Fan."
     assert quay.state(again) == "stopping"
     assert AuditEvent.objects.filter(verb="node.drain").count() == 1

@@ -91,7 +91,7 @@ def test_a_list_says_who_holds_the_room_that_jobs_wait_for(quay: Quay, api: Api)
     rows = listed(api, quay)
 
     assert rows["waits"]["reason"]["code"] == "no_room"
-    assert [((one["queue"] or {}).get("name"), one["cpu_millis"]) for one in rows["waits"]["held_by"]] == [
+    assert [((holder["queue"] or {}).get("name"), holder["cpu_millis"]) for holder in rows["waits"]["held_by"]] == [
         (rows["mine"]["queue"]["name"], 5_000),
         (None, 3_000),
     ]

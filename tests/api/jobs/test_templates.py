@@ -37,6 +37,7 @@ def keep(api, person, **changes):
     return api(person).post(PATH, {**BODY, **changes}, format="json")
 
 
+@pytest.mark.capability("107", "Templates have parameters, which are filled in as data and checked like any job")
 def test_a_member_keeps_one_and_whoever_belongs_fills_it_in(api, cast):
     made = keep(api, cast.bob)
     assert made.status_code == 201, made.data
@@ -77,6 +78,7 @@ def test_a_members_rights_end_the_moment_a_template_is_published(api, cast):
         delete_template(actor=cast.bob.actor, template=before, now=now())
 
 
+@pytest.mark.capability("107", "Templates have parameters, which are filled in as data and checked like any job")
 def test_what_is_wrong_is_told_at_once(api, cast):
     refused = keep(
         api, cast.bob, name="Bad name", tags=["ok", "not ok"], icon="<b>", spec={"command": "x", "replicas": 0, "no": 1}
@@ -142,6 +144,7 @@ def test_the_list_is_found_by_words_tags_and_tenant(api, cast):
     assert names(tenant="vision", tag=["vision"]) == ["open", "train"]
 
 
+@pytest.mark.capability("107", "Templates have parameters, which are filled in as data and checked like any job")
 def test_the_shipped_ones_are_made_once_and_each_is_a_job(api, cast):
     assert ensure_shipped_templates(now()) == len(SHIPPED)
     assert ensure_shipped_templates(now()) == 0
@@ -183,6 +186,7 @@ def told(api, person, template):
     return api(person).get(f"{PATH}/{template['id']}").data["test"]
 
 
+@pytest.mark.capability("107", "A template shows how its last test run ended, by portal, command line and API")
 def test_a_test_run_is_a_job_of_the_defaults_and_its_result_is_told_to_whoever_may_use_the_template(quay, api):
     cast = quay.cast
     made = keep(api, cast.bob).data
@@ -202,6 +206,7 @@ def test_a_test_run_is_a_job_of_the_defaults_and_its_result_is_told_to_whoever_m
     assert AuditEvent.objects.get(verb="template.test").target_id == str(job.id)
 
 
+@pytest.mark.capability("107", "A template shows how its last test run ended, by portal, command line and API")
 def test_a_result_is_outdated_once_the_job_would_be_another_and_not_by_a_new_title(quay, api):
     cast = quay.cast
     made = keep(api, cast.bob).data

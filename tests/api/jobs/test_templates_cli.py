@@ -45,6 +45,7 @@ def test_what_does_not_suit_is_said(berth: Run, quay: Quay) -> None:
     assert not Job.objects.exists()
 
 
+@pytest.mark.capability("107", "A template shows how its last test run ended, by portal, command line and API")
 def test_a_template_is_tested_and_the_list_says_how_that_ended(berth: Run, quay: Quay) -> None:
     otto = quay.cast.otto  # Public templates are operators' own; a job needs a tenant that they are a member of.
     make_member(quay.cast.tenant, otto.user, "member")

@@ -79,7 +79,7 @@ def test_expired_revoked_and_disabled_are_refused_each_with_its_own_words(api: A
 
 
 def test_authentication_takes_one_query_whatever_the_number_of_tenants(cast: Cast) -> None:
-    from tenants.credentials import authenticate_token
+    from tenants.identity.credentials import authenticate_token
 
     for _ in range(5):
         make_tenant(parent=cast.tenant)
@@ -92,7 +92,7 @@ def test_authentication_takes_one_query_whatever_the_number_of_tenants(cast: Cas
 
 
 def test_last_use_is_noted_at_most_once_a_minute(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenants import credentials
+    from tenants.identity import credentials
 
     row = Token.objects.filter(user=cast.bob.user)
     credentials.authenticate_token(cast.bob.token)

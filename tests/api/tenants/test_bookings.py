@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from activity.models import AuditEvent, Event
+from jobs.models import Job
 from kernel.resources import Resources
-from tenants import capacity
+from tenants.capacity import reads as capacity
+from tenants.capacity.quota.accounting import mark
 from tenants.models import Booking, Reservation
-from tenants.quota.accounting import mark
 from tenants.services import release, reserve, sweep_bookings
 from tests.factories.clusters import a_cluster
 from tests.factories.tenants import Cast, ask, limit, make_queue, now, top_queue
@@ -56,6 +57,7 @@ def test_a_manager_books_and_everybody_of_the_tenant_sees_it(api: Api, cast: Cas
     assert held.held(pool.pk, mark(start) - 60) == 0
 
 
+@pytest.mark.capability("23", "An overlap of bookings is refused with the others, whose owners only some may see")
 def test_an_overlap_is_refused_with_the_other_bookings_and_owners_only_for_those_who_see_them(
     api: Api, cast: Cast, pool: Any
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_booking_is_cancelled_by_its_maker_or_a_manager_and_frees_the_window(a
     assert book(api, cast.carol, pool, 16, start=start).status_code == 201
 
 
+@pytest.mark.capability("23", "A booking that nobody uses is released")
 def test_nobody_comes_and_the_booking_is_let_go_after_the_grace(api: Api, cast: Cast, pool: Any) -> None:
     made = book(api, cast.alice, pool, 8, start=now()).json()
     grace = timedelta(seconds=900)
@@ -153,3 +156,32 @@ def test_a_job_that_ends_as_the_booking_begins_has_not_come_for_it(api: Api, cas
     reserve([during], now=start - timedelta(minutes=5))
     sweep_bookings(now() + timedelta(minutes=1))
     assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["claimed_at"] is not None, "what runs on into it has"
+
+
+@pytest.mark.parametrize(
+    ("reason", "where", "stays"),
+    [
+        ("not_together", "here", True),
+        ("backfill_reservation", "here", True),
+        ("booked", "here", True),  # As a process of the release before writes it.
+        ("making_room", None, True),  # Its reason names no pool.
+        ("no_room", "elsewhere", False),
+        ("user_cap", None, False),
+        ("held", None, False),
+    ],
+)
+def test_a_booking_that_a_job_waits_for_is_not_let_go(
+    api: Api, cast: Cast, pool: Any, reason: str, where: str | None, stays: bool
+) -> None:
+    made = book(api, cast.alice, pool, 8, start=now()).json()
+    spec = {"name": "wide", "command": "true", "resources": {"cpu": 1, "memory": "1Gi", "gpu": 4}, "replicas": 2}
+    submitted = api(cast.alice).post("/api/v1/jobs", {"tenant": cast.tenant.name, "spec": spec}, format="json")
+    assert submitted.status_code == 201, submitted.json()
+    detail = {} if where is None else {"pool": pool.name if where == "here" else where}
+    Job.objects.update(reason_code=reason, reason_detail=detail)
+
+    sweep_bookings(now() + timedelta(seconds=901))
+    assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["state"] == ("held" if stays else "no_show")
+    Job.objects.update(reason_code="held")
+    sweep_bookings(now() + timedelta(seconds=902))
+    assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["state"] == "no_show"

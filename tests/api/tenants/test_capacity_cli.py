@@ -56,7 +56,7 @@ def test_limits_are_tried_then_changed_and_shown(berth: Run, cast: Cast, pool: A
     (gpu,) = [row for row in rows if row["resource"] == "gpu_millis"]
     assert (gpu["guarantee"], gpu["deserved"], gpu["used"]) == (4000, 5000, 6000)
     refused = berth(cast.otto, "queues", "edit", "vision", "--pool", pool.name, "--guarantee", "gpu=17", "--dry-run", code=1)
-    assert "pool a100 has 16000" in refused.stderr
+    assert "pool a100 has 16 GPUs" in refused.stderr
     assert "would be refused" in refused.stderr
 
 
@@ -94,18 +94,18 @@ def test_people_are_capped_line_by_line(berth: Run, cast: Cast) -> None:
         ("bob", 8000, None, 3),
     ]
     berth(cast.alice, "queues", "cap", "--user", "bob", "--gpu", "none", "--containers", "none")
-    assert "everybody" in berth(cast.bob, "queues", "caps").stdout
+    assert "all users" in berth(cast.bob, "queues", "caps").stdout
     assert "bob" not in berth(cast.bob, "queues", "caps").stdout
     berth(cast.bob, "queues", "cap", "--jobs", "100", code=3)
     berth(cast.alice, "queues", "cap", code=2)
-    assert "'many' is no whole number" in berth(cast.alice, "queues", "cap", "--jobs", "many", code=2).stderr
+    assert "'many' is not an integer" in berth(cast.alice, "queues", "cap", "--jobs", "many", code=2).stderr
 
 
 def test_the_time_of_jobs_is_limited_and_shown(berth: Run, cast: Cast) -> None:
     make_queue(cast.tenant, "day")
-    assert "may run for 1d 12h" in berth(cast.alice, "queues", "runtime", "day", "36h").stderr
-    assert "may run for 1d 12h" in berth(cast.vera, "queues", "runtime", "day").stderr
-    assert "for any time" in berth(cast.alice, "queues", "runtime", "day", "none").stderr
+    assert "may run for at most 1d 12h" in berth(cast.alice, "queues", "runtime", "day", "36h").stderr
+    assert "may run for at most 1d 12h" in berth(cast.vera, "queues", "runtime", "day").stderr
+    assert "have no run time limit" in berth(cast.alice, "queues", "runtime", "day", "none").stderr
 
 
 def test_gpus_are_booked_refused_listed_and_given_up(berth: Run, cast: Cast, pool: Any) -> None:

@@ -11,10 +11,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
+from tenants.identity.services import device_codes
+from tenants.identity.services.device_codes import CODES_PER_MINUTE, LOOKS_PER_MINUTE, forget_device_codes
+from tenants.identity.services.tokens import revoke_all
 from tenants.models import DeviceCode, Token, User
-from tenants.services import device_codes
-from tenants.services.device_codes import CODES_PER_MINUTE, LOOKS_PER_MINUTE, forget_device_codes
-from tenants.services.tokens import revoke_all
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of
 from tests.factories.tenants import Cast, make_session
 from webapi import throttles
@@ -44,6 +44,7 @@ def redeem(asked: dict[str, Any]) -> Any:
     return APIClient().post("/api/v1/device-codes:redeem", {"device_code": asked["device_code"]}, format="json")
 
 
+@pytest.mark.capability("sign-in", "A command line is approved in a browser")
 def test_a_command_line_gets_the_rights_of_whoever_approves(alice: APIClient, clock: Any, api: Callable[..., Any]) -> None:
     asked = ask()
     assert asked["verification_url_complete"] == f"http://127.0.0.1:8620/device?code={asked['user_code']}"

@@ -107,7 +107,7 @@ def test_any_other_password_is_wrong(directory: Directory, password: str) -> Non
 def test_no_password_is_no_password_for_whoever_asks(directory: Directory) -> None:
     """A bind without one succeeds at the directory."""
     from kernel.config import current
-    from tenants import directory as asked
+    from tenants.identity import directory as asked
 
     directory.person("zoe")
     assert asked.ask(current(), name="zoe", password="") is None
@@ -135,8 +135,8 @@ def test_an_id_of_bytes_is_kept_as_text_and_asked_for_as_bytes(configure: Callab
     """Active Directory's, which a test cannot start: the very bytes that it would give and be asked for."""
     from types import SimpleNamespace
 
-    from tenants import directory as asked
-    from tenants import ldap_backend
+    from tenants.identity import directory as asked
+    from tenants.identity import ldap_backend
 
     config, raw = configure(ldap_base=BASE), bytes(range(0xF0, 0x100))
     subject = asked._subject(config, SimpleNamespace(dn="cn=x", attrs={"objectGUID": [raw]}))
@@ -291,7 +291,7 @@ def test_where_the_directory_is_away_people_with_a_password_here_come_in(
 def test_a_directory_that_says_nothing_is_waited_for_no_longer_than_a_few_seconds(
     directory: Directory, configure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tenants import ldap_backend
+    from tenants.identity import ldap_backend
 
     monkeypatch.setattr(ldap_backend, "SECONDS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:

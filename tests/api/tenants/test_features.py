@@ -35,12 +35,14 @@ def views() -> Iterator[tuple[str, type[ApiView]]]:
     return ((address, view) for address, view in walk(get_resolver().url_patterns, "/") if issubclass(view, ApiView))
 
 
+@pytest.mark.capability("110", "Every feature of the list is bound to operations, a socket or a page")
 def test_every_feature_is_bound_to_operations_or_says_to_what_else():
     bound = {view.feature for _, view in views() if view.feature}
     assert bound | BY_SOCKET | BY_PAGE == set(FEATURES)
     assert not bound & (BY_SOCKET | BY_PAGE)
 
 
+@pytest.mark.capability("110", "Every feature of the list is bound to operations, a socket or a page")
 @pytest.mark.parametrize("name", sorted(set(FEATURES) - BY_SOCKET - BY_PAGE))
 def test_the_operations_of_a_feature_that_is_off_are_gone_and_come_back(api, cast, name):
     addresses = [address for address, view in views() if view.feature == name and hasattr(view, "get") and "<" not in address]
@@ -54,6 +56,7 @@ def test_the_operations_of_a_feature_that_is_off_are_gone_and_come_back(api, cas
                 assert (code == "feature_off") is is_gone, (name, address, answer.content[:200])
 
 
+@pytest.mark.capability("110", "Every feature of the list is bound to operations, a socket or a page")
 def test_every_feature_hides_its_pages_by_their_address_and_its_parts_of_others():
     gated = set(re.findall(r"\bfeature: '(\w+)'", (PORTAL / "app" / "pageFiles.ts").read_text()))
     parts = "".join(path.read_text() for path in (*PORTAL.rglob("*.tsx"), PORTAL / "app" / "pages.ts"))

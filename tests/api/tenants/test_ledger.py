@@ -18,9 +18,9 @@ from django.test.utils import CaptureQueriesContext
 
 from activity.models import AuditEvent, Event
 from kernel.resources import Resources
+from tenants.billing.services.ledger import close_months, fold_days
 from tenants.models import Price
 from tenants.services import LedgerLine, append_ledger, reserve
-from tenants.services.ledger import close_months, fold_days
 from tests.factories.tenants import Cast, ask, make_member, make_queue, make_tenant, now, top_queue
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def codes(answer: Any) -> set[tuple[str, str]]:
 # --- Use ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("110", "Without billing nothing says a cost")
 def test_use_without_billing_says_what_was_used_and_no_cost(api: Api, cast: Cast, pool: Any) -> None:
     """In rows of the tenant, in sums, in the table and in forecasts; switched off for the tenant or for all."""
     price(pool, 2_000_000)
@@ -105,6 +106,7 @@ def test_who_belongs_to_two_tenants_sees_the_cost_of_the_one_with_billing(api: A
     assert micros(group_by="user", tenant="vision") == [2_000_000]
 
 
+@pytest.mark.capability("6.4", "Managers see what all jobs cost, members what their own did")
 def test_a_manager_sees_what_all_cost_a_member_what_their_own_did(api: Api, cast: Cast, pool: Any) -> None:
     price(pool, 2_000_000)
     book(cast.bob, cast.tenant, 3, pool)
@@ -124,6 +126,7 @@ def test_a_manager_sees_what_all_cost_a_member_what_their_own_did(api: Api, cast
     assert api(cast.alice).get(USAGE).json()["currency"] == "EUR"
 
 
+@pytest.mark.capability("60", "Use is split by what became of it, by tenant, user, queue, pool and job")
 def test_use_is_filtered_by_user_queue_pool_and_fate_and_what_is_not_seen_does_not_exist(api: Api, cast: Cast, pool: Any) -> None:
     queue = make_queue(cast.tenant, "nightly")
     book(cast.bob, cast.tenant, 3, pool, queue_id=queue.pk, outcome="preempted")
@@ -362,6 +365,9 @@ def test_a_bad_budget_is_refused_with_all_that_is_wrong(api: Api, cast: Cast) ->
 # --- Break-even --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability(
+    "66", "Break-even of owning is computed from the hours in the ledger, with assumptions that are told and changed"
+)
 def test_break_even_rests_on_measured_hours_and_repeats_what_it_assumes(api: Api, cast: Cast, pool: Any) -> None:
     book(cast.bob, cast.tenant, 72, pool, start=now() - timedelta(days=5), gpu_millis=8000)
 

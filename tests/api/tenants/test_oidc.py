@@ -18,9 +18,9 @@ from joserfc.jwk import KeySet, OctKey, RSAKey
 from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
-from tenants import oidc
+from tenants.identity import oidc
+from tenants.identity.oidc import safe_next
 from tenants.models import ExternalIdentity, Membership, Token, User
-from tenants.oidc import safe_next
 from tests.api.tenants.test_sessions import browser
 from tests.factories.tenants import Cast, make_member, make_session, make_user
 
@@ -112,7 +112,7 @@ def come_back(client: APIClient, state: str, code: str = "good") -> Any:
     return client.get("/sign-in/oidc/return", {"state": state, "code": code})
 
 
-def trip(liar: Liar, client: APIClient | None = None) -> Any:
+def auth_request(liar: Liar, client: APIClient | None = None) -> Any:
     client = client or APIClient()
     return come_back(client, set_out(client, liar)["state"])
 
@@ -146,10 +146,10 @@ def test_a_verified_address_brings_people_to_their_account(liar: Liar, alice: Us
 
 
 def test_later_the_subject_counts_whatever_the_address(liar: Liar, alice: User) -> None:
-    trip(liar)
+    auth_request(liar)
     liar.claims = {"email": "married@example.org", "email_verified": False}
     client = APIClient()
-    trip(liar, client)
+    auth_request(liar, client)
 
     assert client.get("/api/v1/session").json()["user"]["name"] == "alice"
     assert ExternalIdentity.objects.count() == 1
@@ -157,16 +157,16 @@ def test_later_the_subject_counts_whatever_the_address(liar: Liar, alice: User) 
 
 def test_an_account_is_made_where_operators_allow_it(liar: Liar, alice: User, configure: Callable[..., Any]) -> None:
     liar.claims = {"sub": "new", "email": "Neo.Person@example.org", "preferred_username": "Neo Person"}
-    assert error_of(trip(liar)) == "no_account"
+    assert error_of(auth_request(liar)) == "no_account"
     configure(oidc_creates_users=True)
     client = APIClient()
-    trip(liar, client)
+    auth_request(liar, client)
     made = client.get("/api/v1/session").json()
 
     assert (made["user"]["name"], made["user"]["is_operator"], made["tenants"]) == ("neo-person", False, [])
     assert not User.objects.get(name="neo-person").has_usable_password()
     liar.claims["sub"], liar.claims["email"] = "second", "other@example.org"
-    trip(liar, client)
+    auth_request(liar, client)
     assert client.get("/api/v1/session").json()["user"]["name"].startswith("neo-person-")
 
 
@@ -177,14 +177,14 @@ def test_groups_decide_about_the_tenants_that_are_mapped(
     other = make_user("second-manager")
     make_member(cast.tenant, other, "manager")
     liar.claims = {"groups": ["staff", "unknown"]}
-    trip(liar)
+    auth_request(liar)
     roles = dict(Membership.objects.filter(user=alice).values_list("tenant__name", "role"))
     assert roles == {"vision": "viewer", "elsewhere": "member"}
     liar.claims = {"groups": ["leads", "staff"]}
-    trip(liar)
+    auth_request(liar)
     assert Membership.objects.get(user=alice, tenant=cast.tenant).role == "manager"
     liar.claims = {"groups": []}
-    trip(liar)
+    auth_request(liar)
     assert not Membership.objects.filter(user=alice).exists()
 
 
@@ -193,7 +193,7 @@ def test_an_account_that_somebody_uses_is_connected_by_its_owner(
 ) -> None:
     """Whoever wrote somebody else's address into an account of their own does not share it with them."""
     mine = make_session(alice)
-    assert error_of(trip(liar)) == "link_needed"
+    assert error_of(auth_request(liar)) == "link_needed"
     client = browser(mine)
     asked = client.post("/api/v1/identities:connect")
     query = {name: values[0] for name, values in parse_qs(urlsplit(asked.json()["url"]).query).items()}
@@ -201,22 +201,22 @@ def test_an_account_that_somebody_uses_is_connected_by_its_owner(
     assert come_back(client, query["state"])["Location"] == "/account"
     assert ExternalIdentity.objects.get().user == alice
     assert AuditEvent.objects.get(verb="identity.link").actor_name == "alice"
-    assert trip(liar)["Location"] == "/jobs?state=running"
+    assert auth_request(liar)["Location"] == "/jobs?state=running"
     configure(oidc_links_by_email=True)
     ExternalIdentity.objects.all().delete()
-    assert trip(liar)["Location"] == "/jobs?state=running"
+    assert auth_request(liar)["Location"] == "/jobs?state=running"
 
 
 def test_whoever_was_given_somebodys_former_address_gets_no_account_by_it(
     liar: Liar, alice: User, configure: Callable[..., Any]
 ) -> None:
     """Sessions that are over for long are deleted; who the account belongs to is still known."""
-    trip(liar)
+    auth_request(liar)
     Token.objects.filter(user=alice).delete()
     liar.claims = {"sub": "subject-2"}
-    assert error_of(trip(liar)) == "link_needed"
+    assert error_of(auth_request(liar)) == "link_needed"
     configure(oidc_links_by_email=True)
-    assert error_of(trip(liar)) == "link_needed"
+    assert error_of(auth_request(liar)) == "link_needed"
     assert ExternalIdentity.objects.get().subject == "subject-1"
 
 
@@ -240,19 +240,19 @@ def test_nobody_connects_for_another(liar: Liar, alice: User, cast: Cast) -> Non
 
 
 def test_the_provider_is_asked_for_its_description_once(liar: Liar, alice: User) -> None:
-    trip(liar)
-    trip(liar)
+    auth_request(liar)
+    auth_request(liar)
 
     assert sorted(set(liar.asked)) == ["/.well-known/openid-configuration", "/keys", "/token"]
     assert [liar.asked.count(path) for path in ("/.well-known/openid-configuration", "/keys")] == [1, 1]
 
 
 def test_a_provider_may_change_its_keys(liar: Liar, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    trip(liar)
+    auth_request(liar)
     monkeypatch.setattr(oidc, "KEYS_AGAIN_SECONDS", 0.0)
     liar.key, liar.header = RSAKey.generate_key(2048, {"kid": "two", "use": "sig"}), {"alg": "RS256", "kid": "two"}
     client = APIClient()
-    trip(liar, client)
+    auth_request(liar, client)
 
     assert client.get("/api/v1/session").status_code == 200
 
@@ -298,29 +298,31 @@ LIES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.capability("sign-in", "A provider of OpenID Connect signs people in; a wrong claim or signature does not")
 @pytest.mark.parametrize("lie", LIES)
 def test_a_claim_that_is_wrong_lets_nobody_in(lie: str, liar: Liar, alice: User) -> None:
     changed = LIES[lie]
     liar.change = lambda claims: {name: value for name, value in {**claims, **changed}.items() if value is not None}
 
-    assert error_of(trip(liar)) == "oidc_token"
+    assert error_of(auth_request(liar)) == "oidc_token"
     assert not Token.objects.filter(kind="session").exists()
 
 
+@pytest.mark.capability("sign-in", "A provider of OpenID Connect signs people in; a wrong claim or signature does not")
 @pytest.mark.parametrize(
     "sign", [unsigned, by_shared_secret(b"secret" * 6), by_another_key, lambda claims: "no token", lambda claims: ""]
 )
 def test_a_signature_that_is_wrong_lets_nobody_in(sign: Any, liar: Liar, alice: User) -> None:
     liar.sign = sign
 
-    assert error_of(trip(liar)) == "oidc_token"
+    assert error_of(auth_request(liar)) == "oidc_token"
 
 
 def test_the_public_key_is_no_shared_secret(liar: Liar, alice: User) -> None:
     """The classic confusion: HS256 with the RSA key's text as its secret."""
     liar.sign = lambda claims: _hs256(claims, liar.key.as_pem(private=False))
 
-    assert error_of(trip(liar)) == "oidc_token"
+    assert error_of(auth_request(liar)) == "oidc_token"
 
 
 def _hs256(claims: dict[str, Any], secret: bytes) -> str:
@@ -355,7 +357,7 @@ def test_a_state_is_worth_nothing_in_another_browser(liar: Liar, alice: User) ->
 def test_a_cookie_that_is_too_old_or_forged_is_none(liar: Liar, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     client = APIClient()
     state = set_out(client, liar)["state"]
-    monkeypatch.setattr(oidc, "TRIP_SECONDS", -1)
+    monkeypatch.setattr(oidc, "STATE_SECONDS", -1)
     assert error_of(come_back(client, state)) == "oidc_state"
     monkeypatch.undo()
     forged = APIClient()
@@ -381,7 +383,7 @@ def test_the_persons_refusal_is_told(liar: Liar, alice: User) -> None:
 
 def test_where_the_provider_is_away_nobody_new_comes_in(liar: Liar, alice: User) -> None:
     inside, outside = APIClient(), APIClient()
-    trip(liar, inside)
+    auth_request(liar, inside)
     state = set_out(outside, liar)["state"]
     liar.is_down = True
     assert error_of(come_back(outside, state)) == "oidc_unavailable"
@@ -426,25 +428,25 @@ def test_without_a_provider_there_is_nothing_to_go_to(configure: Callable[..., A
 def test_an_address_that_nobody_verified_is_nobodys(liar: Liar, alice: User, configure: Callable[..., Any]) -> None:
     for unverified in ({"email_verified": False}, {"email_verified": None}, {"email_verified": "true"}):
         liar.claims = unverified
-        assert error_of(trip(liar)) == "no_account", unverified
+        assert error_of(auth_request(liar)) == "no_account", unverified
     configure(oidc_creates_users=True)
-    trip(liar)
+    auth_request(liar)
     assert User.objects.get(name="alice-" + User.objects.latest("created_at").name.rpartition("-")[2]).email == ""
 
 
 def test_an_address_that_no_database_keeps_is_none(liar: Liar, alice: User) -> None:
     liar.claims = {"email": "alice\x00@example.org"}
 
-    assert error_of(trip(liar)) == "no_account"
+    assert error_of(auth_request(liar)) == "no_account"
 
 
 def test_only_people_of_the_named_domains_come_in(liar: Liar, alice: User, configure: Callable[..., Any]) -> None:
     configure(oidc_domains="example.org, example.com", oidc_creates_users=True)
     for email in ("x@example.org.evil.example", "x@notexample.org", "x@evil.example", "x"):
         liar.claims = {"sub": email, "email": email}
-        assert error_of(trip(liar)) == "oidc_domain", email
+        assert error_of(auth_request(liar)) == "oidc_domain", email
     liar.claims = {"sub": "y", "email": "y@EXAMPLE.com"}
-    assert trip(liar)["Location"] == "/jobs?state=running"
+    assert auth_request(liar)["Location"] == "/jobs?state=running"
 
 
 @pytest.mark.parametrize("groups", [None, "leads", {"leads": True}, ["leads", 7]])
@@ -454,15 +456,15 @@ def test_who_is_in_no_known_group_is_not_taken_for_a_member(
     configure(oidc_groups="leads=vision:manager")
     liar.claims = {"groups": groups}
 
-    assert error_of(trip(liar)) == "oidc_groups"
+    assert error_of(auth_request(liar)) == "oidc_groups"
 
 
 def test_a_disabled_account_stays_out(liar: Liar, alice: User) -> None:
-    trip(liar)
+    auth_request(liar)
     User.objects.filter(pk=alice.pk).update(is_active=False)
-    assert error_of(trip(liar)) == "account_disabled"
+    assert error_of(auth_request(liar)) == "account_disabled"
     liar.claims = {"sub": "another"}
-    assert error_of(trip(liar)) == "account_disabled"
+    assert error_of(auth_request(liar)) == "account_disabled"
 
 
 @pytest.mark.parametrize(
@@ -496,6 +498,7 @@ def provider() -> Iterator[str]:
             yield f"http://localhost:{server.server_port}"
 
 
+@pytest.mark.capability("sign-in", "A provider of OpenID Connect signs people in; a wrong claim or signature does not")
 @pytest.mark.filterwarnings("ignore")
 def test_alice_signs_in_at_a_provider_of_others(provider: str, alice: User, configure: Callable[..., Any]) -> None:
     oidc.forget()

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from activity.models import AuditEvent
 from kernel.errors import Conflict, NotFound
 from tenants.models import Announcement, FeatureSetting
-from tenants.services import portal as service
+from tenants.portal import services as service
 from tests.factories.tenants import make_member, make_tenant, now, top_queue
 from webapi import features
 
@@ -23,6 +23,7 @@ def switch(api, person, name, enabled, tenant=None):
     return api(person).put(f"{V1}/features/{name}", {"enabled": enabled, "tenant": tenant}, format="json")
 
 
+@pytest.mark.capability("110", "A feature that is off is gone from portal and API, for the installation or a tenant")
 def test_a_feature_that_is_off_is_gone_for_everybody_and_comes_back(api, cast):
     assert api(cast.bob).get(f"{V1}/templates").status_code == 200
     assert switch(api, cast.alice, "templates", False).status_code == 403
@@ -38,6 +39,7 @@ def test_a_feature_that_is_off_is_gone_for_everybody_and_comes_back(api, cast):
     assert AuditEvent.objects.filter(verb="feature.edit").count() == 2
 
 
+@pytest.mark.capability("110", "A feature that is off is gone from portal and API, for the installation or a tenant")
 def test_a_tenant_has_its_own_setting_and_those_below_inherit_it(api, cast):
     below = make_tenant("below", parent=cast.tenant)
     switch(api, cast.otto, "bookings", False, "vision")
@@ -110,22 +112,23 @@ def test_a_manager_announces_to_the_tenant_and_an_operator_to_everybody(api, cas
     assert [row["text"] for row in api(cast.carol).get(path, {"all": "true"}).data["items"]] == ["Later"]
     assert api(cast.carol).get(path).data["items"] == []
 
-    one = f"{path}/{own.data['id']}"
-    assert api(cast.bob).post(f"{one}/dismiss").status_code == 204
-    assert api(cast.bob).post(f"{one}/dismiss").status_code == 204
+    announcement = f"{path}/{own.data['id']}"
+    assert api(cast.bob).post(f"{announcement}/dismiss").status_code == 204
+    assert api(cast.bob).post(f"{announcement}/dismiss").status_code == 204
     assert api(cast.bob).get(path).data["items"][0]["dismissed"] is True
     assert api(cast.vera).get(path).data["items"][0]["dismissed"] is False
-    assert api(cast.carol).post(f"{one}/dismiss").status_code == 404
-    refused = api(cast.alice).patch(one, {"ends_at": "2020-01-01T00:00:00Z"}, format="json")
+    assert api(cast.carol).post(f"{announcement}/dismiss").status_code == 404
+    refused = api(cast.alice).patch(announcement, {"ends_at": "2020-01-01T00:00:00Z"}, format="json")
     assert [field["path"] for field in refused.json()["fields"]] == ["/ends_at"]
-    changed = api(cast.alice).patch(one, {"level": "warning"}, format="json", HTTP_IF_MATCH=own["ETag"])
+    changed = api(cast.alice).patch(announcement, {"level": "warning"}, format="json", HTTP_IF_MATCH=own["ETag"])
     assert (changed.data["level"], changed.data["version"]) == ("warning", 2)
     assert api(cast.bob).get(path).data["items"][0]["dismissed"] is False
-    assert api(cast.alice).patch(one, {"level": "info"}, format="json", HTTP_IF_MATCH=own["ETag"]).status_code == 412
-    assert api(cast.alice).delete(one).status_code == 204
+    assert api(cast.alice).patch(announcement, {"level": "info"}, format="json", HTTP_IF_MATCH=own["ETag"]).status_code == 412
+    assert api(cast.alice).delete(announcement).status_code == 204
     assert AuditEvent.objects.filter(verb__startswith="announcement.").count() == 4
 
 
+@pytest.mark.capability("121", "An announcement reaches a tenant and all below it")
 def test_an_announcement_reaches_those_below_its_tenant_and_nobody_beside_or_above(api, cast):
     path = f"{V1}/announcements"
     below = make_tenant("below", parent=make_tenant("between", parent=cast.tenant))
@@ -199,7 +202,7 @@ def test_filters_are_ones_own(api, cast, monkeypatch):
     assert api(cast.bob).get(path, {"page": "nodes"}).data["items"] == []
     assert api(cast.vera).get(path).data["items"] == []
     assert api(cast.vera).delete(f"{path}/{made.data['id']}").status_code == 404
-    monkeypatch.setattr("tenants.services.portal.FILTERS_PER_USER", 1)
+    monkeypatch.setattr("tenants.portal.services.FILTERS_PER_USER", 1)
     assert api(cast.bob).post(path, {"page": "jobs", "name": "y", "query": ""}, format="json").status_code == 409
     assert api(cast.bob).delete(f"{path}/{made.data['id']}").status_code == 204
 

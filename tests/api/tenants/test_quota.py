@@ -15,13 +15,14 @@ from django.test.utils import CaptureQueriesContext
 
 from activity.models import AuditEvent, Event
 from kernel.resources import Resources
-from tenants import capacity
-from tenants.lifecycle import EditState
+from tenants.capacity import reads as capacity
+from tenants.capacity.lifecycle import EditState
+from tenants.capacity.quota.caps import TOGETHER, CapFacts
+from tenants.capacity.quota.limits import Limit
+from tenants.capacity.services.edits import Consequence, _forecasts
+from tenants.identity import selectors as identity
 from tenants.models import QueueLimit, QueueRule, QueueUsage, QuotaEdit
-from tenants.quota.caps import TOGETHER, UserCap
-from tenants.quota.limits import Limit
 from tenants.services import apply_due_edits, register_forecast, reserve
-from tenants.services.edits import Consequence, _forecasts
 from tests.factories.clusters import a_cluster
 from tests.factories.tenants import Cast, ask, limit, make_queue, make_tenant, now, top_queue
 
@@ -49,10 +50,11 @@ def edit(api: Api, person: Any, *changes: dict[str, Any], **options: Any) -> Any
 
 
 def limit_of(queue: Any, pool: Any) -> Limit:
-    (found,) = [one for one in capacity.limits_tree().queues if one.id == queue.pk]
+    (found,) = [limited for limited in capacity.limits_tree().queues if limited.id == queue.pk]
     return found.limit(pool.pk, "gpu_millis")
 
 
+@pytest.mark.capability("22", "Many queues are edited at once, after a dry run, with an audit entry")
 def test_an_edit_changes_many_queues_at_once_and_leaves_an_audit_entry(api: Api, cast: Cast, pool: Any) -> None:
     top, other = top_queue(cast.tenant), top_queue(cast.elsewhere)
     answer = edit(
@@ -78,6 +80,7 @@ def test_an_edit_changes_many_queues_at_once_and_leaves_an_audit_entry(api: Api,
     assert shown["weight"] == {"cpu_millis": 1, "memory_bytes": 1, "gpu_millis": 3}
 
 
+@pytest.mark.capability("22", "Children are promised no more than their parent has, per pool and resource, after any edit")
 def test_every_break_of_the_tree_is_told_at_the_change_that_makes_it(api: Api, cast: Cast, pool: Any) -> None:
     top, other, own = top_queue(cast.tenant), top_queue(cast.elsewhere), make_queue(cast.tenant, "day")
     refused = edit(
@@ -95,11 +98,12 @@ def test_every_break_of_the_tree_is_told_at_the_change_that_makes_it(api: Api, c
         ("/changes/0/deserved", "sum_above_parent"),
         ("/changes/1/guarantee", "above_ceiling"),
     }
-    assert "18000" in str(refused.json()["fields"])
-    assert "has 16000" in str(refused.json()["fields"])
+    assert "18 GPUs" in str(refused.json()["fields"])
+    assert "has 16 GPUs" in str(refused.json()["fields"])
     assert not QueueLimit.objects.exists()
 
 
+@pytest.mark.capability("22", "Many queues are edited at once, after a dry run, with an audit entry")
 def test_a_dry_run_says_who_would_hold_too_much_and_changes_nothing(api: Api, cast: Cast, pool: Any) -> None:
     own = make_queue(cast.tenant, "day")
     reserve([ask(own, pool.pk, Resources(gpu_millis=6000))], now=now())
@@ -151,6 +155,7 @@ def test_the_scheduler_says_in_a_dry_run_what_becomes_of_jobs(api: Api, cast: Ca
     assert after.limit(pool.pk, "gpu_millis").ceiling == 4000, "it is asked about the tree as it would be"
 
 
+@pytest.mark.capability("22", "An edit waits for its time, is checked again then, and can be cancelled")
 def test_an_edit_with_a_later_time_waits_for_it_and_is_made_by_the_sweep(api: Api, cast: Cast, pool: Any) -> None:
     top = top_queue(cast.tenant)
     start = now() + timedelta(days=3)
@@ -168,6 +173,7 @@ def test_an_edit_with_a_later_time_waits_for_it_and_is_made_by_the_sweep(api: Ap
     assert shown["created_by"]["name"] == "otto"
 
 
+@pytest.mark.capability("22", "An edit waits for its time, is checked again then, and can be cancelled")
 def test_an_edit_that_no_longer_fits_when_its_time_comes_is_refused_and_says_why(api: Api, cast: Cast, pool: Any) -> None:
     top, other = top_queue(cast.tenant), top_queue(cast.elsewhere)
     start = now() + timedelta(days=3)
@@ -182,6 +188,7 @@ def test_an_edit_that_no_longer_fits_when_its_time_comes_is_refused_and_says_why
     assert Event.objects.filter(kind="queue.limit_refused").exists()
 
 
+@pytest.mark.capability("22", "An edit waits for its time, is checked again then, and can be cancelled")
 def test_a_planned_edit_is_cancelled_once(api: Api, cast: Cast, pool: Any) -> None:
     own = make_queue(cast.tenant, "day")
     start = now() + timedelta(days=3)
@@ -327,7 +334,7 @@ def test_caps_per_person_are_replaced_as_a_whole_and_shown(api: Api, cast: Cast)
     ]
     caps = capacity.user_caps()
     child = make_tenant("child", parent=cast.tenant)
-    assert capacity.tenant_paths()[child.pk] == (child.pk, cast.tenant.pk)
+    assert identity.tenant_paths()[child.pk] == (child.pk, cast.tenant.pk)
     assert caps.cap_of(cast.tenant.pk, cast.alice.user.pk).jobs == 10
     assert caps.cap_of(cast.tenant.pk, cast.bob.user.pk).jobs is None
     assert AuditEvent.objects.filter(verb="cap.edit").count() == 1
@@ -341,6 +348,7 @@ def test_caps_per_person_are_replaced_as_a_whole_and_shown(api: Api, cast: Cast)
     assert [entry["code"] for entry in bad.json()["fields"]] == ["repeated"]
 
 
+@pytest.mark.capability("24", "The owner of the queue above limits how long jobs run")
 def test_the_time_of_jobs_is_limited_by_whoever_owns_the_queue_above(api: Api, cast: Cast) -> None:
     top, own = top_queue(cast.tenant), make_queue(cast.tenant, "day")
 
@@ -417,7 +425,7 @@ def test_how_many_jobs_and_containers_a_tenant_has_is_given_by_whoever_owns_the_
     assert [entry["code"] for entry in put(cast.alice, own, max_jobs=3).json()["fields"]] == ["not_top_queue"]
     assert put(cast.otto, top).status_code == 422
     assert [entry["path"] for entry in put(cast.otto, top, max_jobs=-1).json()["fields"]] == ["/max_jobs"]
-    assert capacity.user_caps().cap_of(cast.tenant.pk, TOGETHER) == UserCap(cast.tenant.pk, TOGETHER, None, 3, 8)
+    assert capacity.user_caps().cap_of(cast.tenant.pk, TOGETHER) == CapFacts(cast.tenant.pk, TOGETHER, None, 3, 8)
     assert [entry.before["max_containers"] for entry in AuditEvent.objects.filter(verb="queue.limit").order_by("id")][1] == 8
     assert put(cast.otto, top, max_jobs=None, max_containers=None).status_code == 200
     assert not capacity.user_caps()
@@ -428,14 +436,16 @@ def test_an_edit_at_which_the_platform_fails_keeps_none_behind_it_from_its_turn(
 ) -> None:
     top, start = top_queue(cast.tenant), now() + timedelta(days=3)
     times = {guarantee: (start + timedelta(seconds=guarantee)).isoformat() for guarantee in (1, 2, 3)}
-    made = [edit(api, cast.otto, change(top, pool, guarantee=one), effective_from=at).json() for one, at in times.items()]
+    made = [
+        edit(api, cast.otto, change(top, pool, guarantee=guarantee), effective_from=at).json() for guarantee, at in times.items()
+    ]
     broken, *others = [uuid.UUID(each["id"]) for each in made]
     QuotaEdit.objects.filter(id=broken).update(changes=[{"queue": "of an older release"}])
-    monkeypatch.setattr("tenants.services.edits.DUE_PER_SWEEP", 2)
+    monkeypatch.setattr("tenants.capacity.services.edits.DUE_PER_SWEEP", 2)
     later = start + timedelta(hours=1)
     assert apply_due_edits(later) == 1
     assert apply_due_edits(later) == 1, "while the broken one rests it takes no place of the others"
     states = dict(QuotaEdit.objects.values_list("id", "state"))
-    assert [states[one] for one in others] == [EditState.APPLIED] * 2
+    assert [states[edit_id] for edit_id in others] == [EditState.APPLIED] * 2
     assert states[broken] == EditState.PENDING
     assert limit_of(top, pool).guarantee == 3

@@ -14,9 +14,9 @@ from activity.notifications.fanout import fan_out
 from activity.sequencer import sequence
 from kernel.actor import TenantRole
 from kernel.errors import Conflict
-from tenants.lifecycle import EditState, RequestState
+from tenants.capacity.lifecycle import EditState, RequestState
+from tenants.capacity.quota.edits import Change
 from tenants.models import QuotaEdit, QuotaRequest
-from tenants.quota.edits import Change
 from tenants.services import approve_request, deny_request, request_limits, sweep_quota_requests, withdraw_request
 from tests.api.tenants.test_quota import change, limit_of
 from tests.builders.program import Run, program
@@ -50,6 +50,9 @@ def ask(api: Api, person: Any, *changes: dict[str, Any], **options: Any) -> Any:
     return api(person).post(PATH, {"changes": list(changes), "tenant": "vision", **options}, format="json")
 
 
+@pytest.mark.capability(
+    "119", "Limits that were asked for are set on approval, or planned for their time, with one line in the audit"
+)
 def test_what_is_asked_for_is_set_by_whoever_approves_it(api: Api, cast: Cast, pool: Any) -> None:
     top = top_queue(cast.tenant)
     asked = ask(api, cast.alice, change(top, pool, guarantee=8000), reason="The new group.")
@@ -70,6 +73,9 @@ def test_what_is_asked_for_is_set_by_whoever_approves_it(api: Api, cast: Cast, p
     assert (audit.actor_name, audit.after["comment"]) == ("otto", "Asked for by alice. Welcome.")
 
 
+@pytest.mark.capability(
+    "119", "Limits that were asked for are set on approval, or planned for their time, with one line in the audit"
+)
 def test_an_approval_waits_for_its_time_and_breaks_nothing(api: Api, cast: Cast, pool: Any) -> None:
     top = top_queue(cast.tenant)
     start = now() + timedelta(days=2)
@@ -100,6 +106,9 @@ def test_who_may_ask_and_what_is_refused(api: Api, cast: Cast, pool: Any) -> Non
     assert not QuotaRequest.objects.exists()
 
 
+@pytest.mark.capability(
+    "119", "The approver is told of a request, and the requester of its end, also where nobody decided in time"
+)
 def test_whoever_decides_hears_of_it_and_whoever_asked_of_the_end(cast: Cast, pool: Any) -> None:
     below = make_tenant("team", parent=cast.tenant)
     tina = make_user("tina")
@@ -111,7 +120,7 @@ def test_whoever_decides_hears_of_it_and_whoever_asked_of_the_end(cast: Cast, po
         sequence(now())
         Delivery.objects.all().delete()
         fan_out(now())
-        return [(one.user_id, one.payload["notice"]["title"]) for one in Delivery.objects.all()]
+        return [(delivery.user_id, delivery.payload["notice"]["title"]) for delivery in Delivery.objects.all()]
 
     def asked() -> QuotaRequest:
         wanted = [Change(top_queue(below).pk, pool.pk, "gpu_millis", {"ceiling": 1000})]
@@ -126,11 +135,12 @@ def test_whoever_decides_hears_of_it_and_whoever_asked_of_the_end(cast: Cast, po
     told()
     assert sweep_quota_requests(now() + timedelta(days=29)) == 0
     assert sweep_quota_requests(now() + timedelta(days=31)) == 1
-    assert told() == [(tina.pk, "The request for other limits is over: nobody decided it in time")]
+    assert told() == [(tina.pk, "The request for other limits is over: it was not decided in time")]
     assert sorted(QuotaRequest.objects.values_list("state", flat=True)) == ["denied", "expired", "withdrawn"]
     assert Event.objects.filter(kind="quota_request.expired").count() == 1
 
 
+@pytest.mark.capability("119", "Of many who approve a request one makes the edit")
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_approve_one_makes_the_edit() -> None:
     pool = a_cluster("here").with_nodes(2, gpus=8).build().pools.get()

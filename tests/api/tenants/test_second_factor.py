@@ -11,8 +11,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from activity.models import AuditEvent, Event
+from tenants.identity.services.second_factor import FAILURES_MAX, rotate_second_factors
 from tenants.models import RecoveryCode, SecondFactor, User
-from tenants.services.second_factor import FAILURES_MAX, rotate_second_factors
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of, sign_in
 from tests.factories.tenants import Cast, make_session, make_token
 from webapi import throttles
@@ -48,6 +48,7 @@ def with_code(code: str | None) -> Any:
     return browser().post("/api/v1/session", body, format="json")
 
 
+@pytest.mark.capability("sign-in", "A second factor is asked for, and each of its codes works once")
 def test_a_second_factor_is_set_up_and_asked_for(alice: User, clock: Any) -> None:
     client = browser(make_session(alice))
     assert client.get("/api/v1/totp").json() == {"enabled": False, "recovery_codes_left": 0}
@@ -79,10 +80,11 @@ def test_a_second_factor_ends_the_sessions_that_were_opened_without_it(alice: Us
     assert done["sessions_ended"] == 1
     assert AuditEvent.objects.get(verb="second_factor.confirm").after == {"sessions_ended": 1}
     assert Event.objects.filter(kind="token.revoked", subject_id=other.token.pk).count() == 1
-    assert [browser(one).get("/api/v1/whoami").status_code for one in (own, other, foreign)] == [200, 401, 200]
+    assert [browser(session).get("/api/v1/whoami").status_code for session in (own, other, foreign)] == [200, 401, 200]
     assert api(token.text).get("/api/v1/whoami").status_code == 200
 
 
+@pytest.mark.capability("sign-in", "A second factor is asked for, and each of its codes works once")
 def test_no_code_is_taken_twice(alice: User, clock: Any) -> None:
     secret, _ = enrol(alice)
     assert code_of(with_code(digits(secret))) == "bad_code"  # It confirmed the authenticator.
@@ -101,6 +103,7 @@ def test_a_clock_may_be_half_a_minute_off_and_no_more(alice: User, clock: Any) -
     assert with_code(digits(secret, later=30)).status_code == 201
 
 
+@pytest.mark.capability("sign-in", "A second factor is asked for, and each of its codes works once")
 def test_a_recovery_code_works_once(alice: User) -> None:
     _, codes = enrol(alice)
 

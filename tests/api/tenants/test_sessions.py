@@ -11,10 +11,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
-from tenants.api.authentication import csrf_of
-from tenants.credentials import refresh_actors
+from tenants.identity.api.authentication import csrf_of
+from tenants.identity.credentials import refresh_actors
+from tenants.identity.services import sessions
 from tenants.models import Token, TokenKind, User
-from tenants.services import sessions
 from tests.factories.tenants import Cast, actor_of, make_session, make_token, make_user
 from webapi import throttles
 
@@ -63,6 +63,7 @@ def code_of(response: Any) -> str:
 # --- Signing in -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("sign-in", "Name or address and password make a session, which its owner can end")
 @pytest.mark.parametrize("name", ["alice", "ALICE", "alice@example.org", "Alice@Example.org"])
 def test_a_name_or_address_and_the_password_make_a_session(name: str, alice: User) -> None:
     client = browser()
@@ -120,6 +121,7 @@ def test_who_is_disabled_is_told_the_same(alice: User) -> None:
     assert code_of(sign_in(browser())) == "bad_credentials"
 
 
+@pytest.mark.capability("sign-in", "Guessing is locked for a moment, and reveals no account")
 def test_nobody_unknown_is_found_out_by_the_time(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """For whatever name, one password is hashed: that is where the time goes."""
     from django.contrib.auth.hashers import ScryptPasswordHasher
@@ -142,6 +144,7 @@ def test_nobody_unknown_is_found_out_by_the_time(alice: User, monkeypatch: pytes
     assert counts == [1, 1, 1]
 
 
+@pytest.mark.capability("sign-in", "Guessing is locked for a moment, and reveals no account")
 def test_guessing_is_locked_for_a_moment(alice: User) -> None:
     answers = [sign_in(browser(), password=f"wrong {number}") for number in range(6)]
     right = sign_in(browser())
@@ -258,6 +261,7 @@ def test_with_a_header_the_cookie_counts_for_nothing(alice: User) -> None:
 # --- Changes come from our own pages ----------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("sign-in", "No page of another origin acts for a person who is signed in")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY"])
 def test_whatever_changes_anything_brings_the_value(method: str, alice: User) -> None:
     session = make_session(alice)
@@ -266,6 +270,7 @@ def test_whatever_changes_anything_brings_the_value(method: str, alice: User) ->
         assert (answer.status_code, code_of(answer)) == (403, "csrf_failed"), (method, headers)
 
 
+@pytest.mark.capability("sign-in", "No page of another origin acts for a person who is signed in")
 @pytest.mark.parametrize(
     "page",
     [
@@ -313,6 +318,7 @@ def test_signing_out_ends_the_session_and_clears_the_cookie(alice: User) -> None
     assert refresh_actors([actor]) == [None]
 
 
+@pytest.mark.capability("sign-in", "Name or address and password make a session, which its owner can end")
 def test_one_session_ends_another_and_all_others(alice: User, cast: Cast) -> None:
     own, second, third = (make_session(alice) for _ in range(3))
     foreign = make_session(cast.bob.user)
@@ -340,7 +346,7 @@ def test_use_in_another_process_keeps_a_session(alice: User) -> None:
     """This process remembers the row; what it does not know of is looked up before it refuses."""
     session = make_session(alice)
     assert is_in(session)
-    from tenants import credentials
+    from tenants.identity import credentials
 
     remembered = credentials.authenticate(session.text, TokenKind.SESSION)
     assert remembered.user.pk == alice.pk
@@ -387,7 +393,7 @@ def test_disabling_ends_the_session(alice: User, cast: Cast, api: Callable[..., 
 
 
 def test_a_user_has_so_many_sessions_at_most(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenants.services import sessions
+    from tenants.identity.services import sessions
 
     monkeypatch.setattr(sessions, "SESSIONS_PER_USER", 2)
     for _ in range(4):
@@ -397,7 +403,7 @@ def test_a_user_has_so_many_sessions_at_most(alice: User, monkeypatch: pytest.Mo
 
 
 def test_sessions_that_are_long_over_are_forgotten(alice: User) -> None:
-    from tenants.services.sessions import forget_sessions
+    from tenants.identity.services.sessions import forget_sessions
 
     live, ended, token = make_session(alice), make_session(alice), make_token(alice)
     past = datetime.now(UTC) - timedelta(days=31)

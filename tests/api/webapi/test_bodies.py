@@ -5,10 +5,12 @@ import json
 import time
 
 import pytest
+from rest_framework import serializers
 
 from kernel.errors import InvalidInput, TooLarge
 from webapi.errors import MalformedBody
 from webapi.parsers import BODY_NODES, LimitedJSONParser, UploadChunk, parse_json
+from webapi.serializers import StrictSerializer
 
 
 @pytest.mark.parametrize(
@@ -113,3 +115,17 @@ def test_a_list_body_reports_by_index_and_is_bounded(alice):
 
     response = alice.put("/api/v1/strict", [{"replicas": 1}] * 4, format="json")
     assert response.json()["fields"][0]["code"] == "max_length"
+
+
+def test_a_value_that_is_no_choice_is_refused_with_the_choices():
+    class Body(StrictSerializer):
+        role = serializers.ChoiceField(["viewer", "member"])
+        kinds = serializers.ListField(child=serializers.ChoiceField(["failed", "succeeded"]))
+
+    with pytest.raises(InvalidInput) as refused:
+        Body.validated({"role": "king", "kinds": ["lost"]})
+
+    assert [(field.path, field.code, str(field.message)) for field in refused.value.fields] == [
+        ("/role", "invalid_choice", '"king" is not a choice. Choose from: viewer, member.'),
+        ("/kinds/0", "invalid_choice", '"lost" is not a choice. Choose from: failed, succeeded.'),
+    ]

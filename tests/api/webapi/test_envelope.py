@@ -8,7 +8,7 @@ import pytest
 from django.core.handlers.asgi import ASGIHandler
 from django.test import AsyncClient
 
-from kernel import limits
+from webapi import bounds
 from webapi.body_limit import BodyLimit
 
 MIB = 1024 * 1024
@@ -67,7 +67,7 @@ def test_a_long_or_hostile_user_agent_is_cut(alice):
     open_request(request)
 
     assert request.META["HTTP_USER_AGENT"].startswith("a[31mb")
-    assert len(request.META["HTTP_USER_AGENT"]) <= limits.USER_AGENT_LENGTH
+    assert len(request.META["HTTP_USER_AGENT"]) <= bounds.USER_AGENT_LENGTH
 
 
 def test_a_large_body_needs_a_token_also_without_the_asgi_bound(alice, nobody, client_of):
@@ -76,7 +76,7 @@ def test_a_large_body_needs_a_token_also_without_the_asgi_bound(alice, nobody, c
     assert nobody.post("/api/v1/echo", body, content_type="application/json").status_code == 401
     assert client_of("garbage").post("/api/v1/echo", body, content_type="application/json").status_code == 401
     assert alice.post("/api/v1/echo", body, content_type="application/json").status_code == 200
-    large = {"CONTENT_LENGTH": str(limits.BODY_BYTES + 1)}
+    large = {"CONTENT_LENGTH": str(bounds.BODY_BYTES + 1)}
     assert alice.post("/api/v1/echo", b"{}", content_type="application/json", **large).status_code == 413
 
 
@@ -115,7 +115,7 @@ async def ask(pieces, *, headers=(), content_type="application/json", applicatio
 
 
 def django_application():
-    from webapi.application import Application
+    from upstream.django import Application
 
     return Application()
 
@@ -154,7 +154,7 @@ async def test_a_token_lets_in_more_but_not_everything():
 
 
 async def test_a_declared_body_above_the_limit_is_refused_unread_for_everybody():
-    for size in (limits.BODY_BYTES + 1, 10**30):
+    for size in (bounds.BODY_BYTES + 1, 10**30):
         status, problem, taken = await ask([b"x"] * 4, headers=[ALICE, (b"content-length", str(size).encode())])
 
         assert (status, problem["code"], taken) == (413, "too_large", 0)

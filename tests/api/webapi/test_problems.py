@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from webapi.wording import Language, language_of
+from kernel.errors import Conflict, FieldError
+from kernel.words import Language, Text
+from webapi.problems import headers_of, problem_body
+from webapi.wording import language_of
 
 KEYS = {"type", "title", "status", "code", "detail", "retryable", "request_id"}
 
@@ -90,6 +93,20 @@ def test_titles_are_in_the_readers_language(alice):
 
     assert body["title"] == "对象处于另一状态"
     assert body["detail"] == "Job a is already over."
+
+
+def test_what_is_written_in_both_languages_is_told_in_the_readers():
+    fields = [FieldError("/name", "taken", Text("It is taken.", "已被占用。"), Text("Choose another.", "换一个。"))]
+    failure = Conflict(Text("There is a job a.", "已有作业 a。"), hint=Text("See it.", "请查看。"), fields=fields)
+
+    told = problem_body(failure, request_id="", language=Language.CHINESE)
+
+    assert (told["detail"], told["hint"]) == ("已有作业 a。", "请查看。")
+    assert told["fields"] == [{"path": "/name", "code": "taken", "message": "已被占用。", "hint": "换一个。"}]
+    assert headers_of(failure, language=Language.CHINESE)["Content-Language"] == "zh"
+    assert problem_body(failure, request_id="")["detail"] == "There is a job a."
+    assert headers_of(failure)["Content-Language"] == "en"
+    assert (str(failure), failure.detail, failure.hint) == ("There is a job a.", "There is a job a.", "See it.")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from kernel.words import NO_HINT, Text
 from webapi.addresses import client_address, network_of
 from webapi.throttles import Buckets, Charge
 
@@ -77,12 +78,12 @@ def test_processes_share_their_count_in_redis():
 
     clock = Clock()
     clock.now = 60_000_000.0
-    one, other = (SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock) for _ in range(2))
+    first, other = (SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock) for _ in range(2))
     charges = [Charge(f"test:{os.getpid()}", 4)]
 
-    assert [one.take_all(charges), other.take_all(charges)] * 2 == [[0]] * 4
-    assert [one.take_all(charges), other.take_all(charges)] == [[0]] * 2
-    assert one.take_all(charges)[0] > 0
+    assert [first.take_all(charges), other.take_all(charges)] * 2 == [[0]] * 4
+    assert [first.take_all(charges), other.take_all(charges)] == [[0]] * 2
+    assert first.take_all(charges)[0] > 0
     clock.now += 119
     assert other.take_all(charges) == [0]
 
@@ -109,10 +110,11 @@ def test_whoever_was_refused_is_refused_until_the_time_is_over():
 
     clock = Clock()
     refusals = Refusals(clock)
-    assert refusals.of("Bearer a") == (0.0, "")
-    refusals.note("Bearer a", seconds=3, words="This token")
+    words = Text("This token", "此令牌")
+    assert refusals.of("Bearer a") == (0.0, NO_HINT)
+    refusals.note("Bearer a", seconds=3, words=words)
 
-    assert refusals.of("Bearer a") == (3.0, "This token")
+    assert refusals.of("Bearer a") == (3.0, words)
     assert refusals.of("Bearer b")[0] == 0
     clock.now += 3
     assert refusals.of("Bearer a")[0] == 0

@@ -2,6 +2,7 @@
 
 `local` runs as the user of the tests: with root each tenant has a user of its own. With root there is also `launcher` (the
 same through the socket of a launcher process), `no-root` (a launcher without rights) and `bare` (no bubblewrap either).
+`kubernetes` runs pods on a real node; `test_kubernetes_contract.py` puts it under the same tests.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ from clusters.engines.interface import (
     CheckpointDir,
     CheckpointRef,
     Engine,
+    Ensured,
     ExitReason,
+    GiveUp,
     ImageKind,
     ImageRef,
+    Retry,
     Stream,
     TaskName,
     TaskObservation,
@@ -42,11 +46,13 @@ from clusters.engines.interface import (
 from clusters.engines.local import LocalEngine, LocalEngineConfig
 from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy, start_child
 from clusters.engines.local.launching.verbs import SignalAttempt
+from clusters.registries.rules import Rules
 from kernel.resources import Resources
 
 DEADLINE_SECONDS = 60.0
 NOBODY = 65_534
 IS_ROOT = os.geteuid() == 0
+HOST_IMAGE = ImageRef(ImageKind.HOST, "")
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,7 @@ class Bench:
     make: Callable[[], Engine]
     pass_time: Callable[[float], None] = time.sleep
     behaviours: dict[tuple[AttemptId, TaskName], Behaviour] = field(default_factory=dict)
+    image: ImageRef = HOST_IMAGE
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,8 +152,8 @@ class Bench:
         self.engine = self.make()
 
     def close(self) -> None:
-        if isinstance(self.engine, LocalEngine):
-            self.engine.close()
+        if not isinstance(self.engine, FakeEngine):
+            self.engine.close()  # type: ignore[attr-defined]
 
     def workload(
         self,
@@ -183,7 +190,7 @@ class Bench:
             isolation_number=tenant,
             user_key="alice",
             labels={},
-            image=ImageRef(ImageKind.HOST, ""),
+            image=self.image,
             tasks=tuple(tasks),
             files=files or {},
             log_quota_bytes=log_quota_bytes,
@@ -195,8 +202,14 @@ class Bench:
 
     def start(self, *behaviours: Behaviour, **options: object) -> Workload:
         workload = self.workload(*behaviours, **options)  # type: ignore[arg-type]
-        (answer,) = self.engine.ensure([workload])
-        assert getattr(answer, "created", False), answer
+        answers: list[Ensured | Retry | GiveUp] = []
+
+        def answered() -> bool:
+            answers[:] = self.engine.ensure([workload])
+            return getattr(answers[0], "code", "") != "image_pulling"
+
+        self.wait_until(answered, "the pull of the image")
+        assert getattr(answers[0], "created", False), answers
         return workload
 
     def see(self, attempt_id: AttemptId) -> AttemptObservation | None:
@@ -277,8 +290,8 @@ def end_everything(directory: Path, launcher: Launcher) -> None:
             time.sleep(0.01)
 
 
-def local_bench(name: str, directory: Path, launcher: Launcher, **changes: object) -> Bench:
-    return Bench(name, lambda: LocalEngine(config_of(directory, **changes), launcher))
+def local_bench(name: str, directory: Path, launcher: Launcher, *, image: ImageRef = HOST_IMAGE, **changes: object) -> Bench:
+    return Bench(name, lambda: LocalEngine(config_of(directory, **changes), launcher), image=image)
 
 
 def fake_bench() -> Bench:
@@ -359,10 +372,32 @@ def launcher_without_rights(directory: Path) -> Iterator[Launcher]:
 
 
 @contextlib.contextmanager
+def open_container_bench(name: str, directory: Path, image: ImageRef) -> Iterator[Bench]:
+    """A local engine whose tasks run in an image of a registry on the loopback. `container-no-root`: it has no rights."""
+    host, _, _ = image.location.partition("/")
+    with contextlib.ExitStack() as stack:
+        if name == "container-no-root":
+            launcher: Launcher = stack.enter_context(launcher_without_rights(directory))
+        else:
+            launcher = DirectLauncher(policy_of(directory))
+        rules, drops = Rules(plain_hosts=frozenset({host})), IS_ROOT and name != "container-no-root"
+        bench = local_bench(name, directory, launcher, image=image, registries=rules, drop_rights=drops)
+        stack.callback(end_everything, directory, launcher)
+        stack.callback(bench.close)
+        yield bench
+
+
+@contextlib.contextmanager
 def open_bench(name: str, directory: Path) -> Iterator[Bench]:
     """Give a bench by its name, and clean up after it."""
     if name == "fake":
         yield fake_bench()
+        return
+    if name == "kubernetes":
+        from tests.contract.engines.kubernetes_bench import open_kubernetes_bench
+
+        with open_kubernetes_bench(directory) as opened:
+            yield opened
         return
     if name != "local" and not IS_ROOT:
         pytest.skip("needs root to give rights away")

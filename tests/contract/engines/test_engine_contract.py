@@ -195,6 +195,7 @@ def test_a_gang_starts_together_and_each_task_ends_by_itself(bench: Bench) -> No
     assert third.exit.code == 0
 
 
+@pytest.mark.capability("85", "Addresses, ports and files are the same for all tasks")
 def test_addresses_ports_and_files_are_filled_in_alike_for_all_tasks(bench: Bench) -> None:
     if bench.is_fake:
         pytest.skip("a pretended task reads no environment")
@@ -223,6 +224,7 @@ def test_output_is_given_byte_by_byte_and_by_stream(bench: Bench) -> None:
     assert bench.read_all(workload.attempt_id, FIRST, Stream.ERR) == err
 
 
+@pytest.mark.capability("41", "Logs are resumed by offset without gap or repeat")
 def test_output_goes_on_from_a_cursor_without_gap_or_repeat(bench: Bench) -> None:
     workload = bench.start(writes(b"0123456789"))
     bench.wait_for_end(workload.attempt_id)
@@ -286,6 +288,7 @@ def test_a_complete_observation_has_every_attempt_and_no_other(bench: Bench) -> 
     assert {item.attempt_id for item in seen.items} == {each.attempt_id for each in attempts}
 
 
+@pytest.mark.capability("32", "A task above its memory is ended and named out of memory, and only it")
 def test_only_the_task_above_its_memory_ends_for_memory(bench: Bench) -> None:
     workload = bench.start(hogs_memory(), runs_on())
     bench.wait_until(lambda: _states(bench, workload.attempt_id)[0] is TaskState.ENDED, "the end of the hog")

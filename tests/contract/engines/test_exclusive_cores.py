@@ -45,6 +45,7 @@ def shows(cores: list[int]) -> bytes:
     return f"runs on {cores}\n".encode()
 
 
+@pytest.mark.capability("71", "A task has its cores alone until it has ended, also over a restart of the platform")
 @pytest.mark.parametrize("name", ["local", "launcher", "bare"])
 def test_a_task_has_its_cores_alone_until_it_has_ended_whatever_becomes_of_the_platform(name: str, engine_dir: Path) -> None:
     with open_bench(name, engine_dir) as bench:
@@ -74,6 +75,7 @@ def test_a_task_has_its_cores_alone_until_it_has_ended_whatever_becomes_of_the_p
         bench.wait_for_output(second.attempt_id, shows(CORES[:1]))
 
 
+@pytest.mark.capability("71", "Tasks on shared cores leave the exclusive ones, and return when these are free")
 def test_who_runs_already_leaves_the_cores_and_comes_back_when_they_are_free(engine_dir: Path) -> None:
     with open_bench("local", engine_dir) as bench:
         shared, alone = asking(bench, cores=1, alone=False), asking(bench, cores=len(CORES) - 1, alone=True)

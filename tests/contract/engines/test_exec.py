@@ -16,6 +16,8 @@ from clusters.engines.interface import (
     Asker,
     ExecRefused,
     Execution,
+    ImageKind,
+    ImageRef,
     NotRunning,
     Stop,
     StopCause,
@@ -26,16 +28,30 @@ from clusters.engines.interface import (
 from clusters.engines.local import LocalEngine
 from clusters.engines.local.launching import LauncherRefused, shells
 from clusters.engines.local.launching.verbs import OpenShell
-from tests.contract.engines.bench import DEADLINE_SECONDS, IS_ROOT, Bench, open_bench, runs_on
+from tests.builders.registry import registry, shell
+from tests.contract.engines.bench import DEADLINE_SECONDS, IS_ROOT, Bench, open_bench, open_container_bench, runs_on
 
 pytestmark = pytest.mark.engines
 FIRST = TaskName("worker", 0)
 SIZE = TerminalSize(rows=31, columns=97)
 
 
-@pytest.fixture(params=["local", "launcher", "no-root", "bare"])
+@pytest.fixture(scope="module")
+def shell_image() -> Iterator[ImageRef]:
+    with registry() as found:
+        digest = found.push("team/shell:1", [shell()])
+        yield ImageRef(ImageKind.REGISTRY, digest, f"{found.host}/team/shell:1@{digest}")
+
+
+@pytest.fixture(params=["local", "launcher", "no-root", "bare", "container", "container-no-root"])
 def any_local(request: pytest.FixtureRequest, engine_dir: Path) -> Iterator[Bench]:
-    with open_bench(request.param, engine_dir) as opened:
+    if not request.param.startswith("container"):
+        with open_bench(request.param, engine_dir) as opened:
+            yield opened
+        return
+    if request.param == "container-no-root" and not IS_ROOT:
+        pytest.skip("needs root to give rights away")
+    with open_container_bench(request.param, engine_dir, request.getfixturevalue("shell_image")) as opened:
         yield opened
 
 
@@ -129,7 +145,7 @@ def test_it_is_the_tasks_user_directory_environment_and_group(any_local: Bench) 
     theirs = execute(any_local, workload.attempt_id, "cat", "first", terminal=None).wait()[0]
     ours = execute(any_local, workload.attempt_id, "/bin/sh", "-c", said, terminal=None).wait()[0]
     assert b"NoNewPrivs:\t1" in ours
-    if any_local.name in ("no-root", "bare"):  # Without rights neither has any, whatever could be asked for.
+    if any_local.name in ("no-root", "bare", "container-no-root"):  # Without rights neither has any, whatever could be asked for.
         theirs, ours = (
             b"\n".join(line for line in text.splitlines() if not line.startswith((b"CapBnd", b"NoNew")))
             for text in (theirs, ours)

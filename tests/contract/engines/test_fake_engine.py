@@ -14,7 +14,7 @@ from clusters.engines.interface import (
     ExitReason,
     ImageKind,
     ImageRef,
-    NodeFacts,
+    ObservedNode,
     Stop,
     StopCause,
     TaskName,
@@ -33,7 +33,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = START
-        nodes = [NodeFacts(name, Resources(8_000, 1 << 34)) for name in ("one", "two")]
+        nodes = [ObservedNode(name, Resources(8_000, 1 << 34)) for name in ("one", "two")]
         self.engine = FakeEngine(clock=lambda: self.now, script_for=script_from_labels, nodes=nodes)
 
     def workload(self, *, node: str = "", **labels: str) -> Workload:

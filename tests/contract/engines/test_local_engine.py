@@ -45,7 +45,7 @@ from clusters.engines.interface import (
     Workload,
 )
 from clusters.engines.local import LocalEngine, exits, plan, records
-from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
+from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child, syscalls
 from clusters.engines.local.launching.verbs import SignalAttempt
 from clusters.engines.local.leases import Lease
 from clusters.engines.local.watch import Known
@@ -140,6 +140,7 @@ def test_a_task_that_ends_between_two_looks_has_ended_once_its_children_have(
     assert _processes_of(workload) == []
 
 
+@pytest.mark.capability("9", "A stop ends the whole tree of processes, also children that left it")
 def test_a_stop_kills_children_that_left_tree_and_session(any_local: Bench) -> None:
     stray = "/usr/bin/python3 -c 'import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(987)'"
     workload = any_local.start(shell(f"trap '' TERM; {stray}; echo ready; while :; do sleep 0.05; done"))
@@ -283,6 +284,7 @@ def test_a_kept_launcher_that_is_killed_is_replaced_and_ends_with_its_keeper(eng
 # --- At most once ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("9", "After a crash of the platform the job goes on, once, and its log is whole")
 def test_many_workers_at_once_start_an_attempt_once(local: Bench, engine_dir: Path) -> None:
     witness = engine_dir / "witness"
     witness.mkdir(mode=0o777)
@@ -491,13 +493,29 @@ def test_mounts_without_bubblewrap_are_refused_in_words(engine_dir: Path) -> Non
     assert "bubblewrap" in answer.detail
 
 
+def test_a_container_image_is_not_built_without_bubblewrap(engine_dir: Path) -> None:
+    engine = LocalEngine(config_of(engine_dir, use_bubblewrap=False), DirectLauncher(policy_of(engine_dir)))
+    workload = local_bench("local", engine_dir, DirectLauncher(policy_of(engine_dir))).workload(succeeds())
+    (answer,) = engine.ensure([replace(workload, tasks=(replace(workload.tasks[0], builds_image=True),))])
+    assert isinstance(answer, GiveUp)
+    assert (answer.code, "bubblewrap" in answer.detail) == ("workload_invalid", True)
+
+
+def test_a_container_image_is_not_built_without_a_filter_of_system_calls(
+    engine_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syscalls, "open_compiled", lambda kind: None)
+    launcher = DirectLauncher(policy_of(engine_dir))
+    engine = LocalEngine(config_of(engine_dir, use_bubblewrap=True), launcher)
+    workload = local_bench("local", engine_dir, launcher).workload(succeeds())
+    (answer,) = engine.ensure([replace(workload, tasks=(replace(workload.tasks[0], builds_image=True),))])
+    assert isinstance(answer, GiveUp)
+    assert (answer.code, "libseccomp2" in answer.detail) == ("workload_invalid", True)
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (
-            lambda workload: replace(workload, image=ImageRef(ImageKind.REGISTRY, "sha256:x", "docker.io/x")),
-            "workload_invalid",
-        ),
         (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], node="elsewhere"),)), "node_unknown"),
         (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], env={"A-B": ("x",)}),)), "workload_invalid"),
         (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], argv=()),)), "workload_invalid"),
@@ -513,6 +531,9 @@ def test_what_can_never_run_is_given_up_with_a_reason(local: Bench, change: Call
     assert find_class(code) is not None
 
 
+@pytest.mark.capability(
+    "61", "RDMA is asked for, placed where it is, and told to the engine; the local one hands its device files over"
+)
 def test_adapters_for_remote_memory_are_handed_to_who_asks_for_them_and_to_nobody_else(engine_dir: Path, tmp_path: Path) -> None:
     for name in ("uverbs0", "rdma_cm"):
         (tmp_path / name).touch()
@@ -535,6 +556,8 @@ def test_adapters_for_remote_memory_are_handed_to_who_asks_for_them_and_to_nobod
 # --- GPUs and ports --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.simulated_gpus
+@pytest.mark.capability("9", "GPUs are leased exclusively")
 def test_simulated_gpus_are_leased_exclusively_and_labelled(engine_dir: Path) -> None:
     launcher = DirectLauncher(policy_of(engine_dir))
     bench = local_bench("local", engine_dir, launcher, simulated_gpus="3xA100")
@@ -663,6 +686,8 @@ def test_metrics_are_of_the_closed_table_and_measure_the_task(any_local: Bench) 
         assert kind_of(sample.subject) in METRICS[sample.metric].subjects
 
 
+@pytest.mark.capability("93", "The use of a task's GPUs is measured and kept, and a gap stays a gap")
+@pytest.mark.simulated_gpus
 def test_the_series_of_a_simulated_gpu_follow_the_task_that_holds_it(engine_dir: Path) -> None:
     launcher = DirectLauncher(policy_of(engine_dir))
     bench = local_bench("local", engine_dir, launcher, simulated_gpus="2xA100")

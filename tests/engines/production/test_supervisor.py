@@ -16,6 +16,7 @@ import pytest
 from controlplane.instance import EXIT_CONFIG
 from controlplane.processes.supervisor import HEALTHY_SECONDS
 from tests.builders.live import Json, LivePlatform, running_platform, wait_until
+from tests.builders.release import PRODUCT_SETTINGS
 
 pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(1_200)]
 
@@ -36,7 +37,8 @@ while sys.orig_argv[-2:] == ["run", "web"] and os.path.exists(os.environ["TEST_L
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[LivePlatform]:
-    with running_platform(BERTH_SERVER_PROFILE="production") as made:
+    """With nothing but the product's own settings, as it is installed: all other live platforms hash passwords for less."""
+    with running_platform(BERTH_SERVER_PROFILE="production", DJANGO_SETTINGS_MODULE=PRODUCT_SETTINGS) as made:
         yield made
 
 
@@ -81,6 +83,20 @@ def test_a_job_runs_from_submission_to_its_log(running: LivePlatform) -> None:
 
     assert job["state"] == "succeeded"
     assert running.logs(job) == "hello\n"
+
+
+def test_a_password_is_stored_at_its_full_cost_and_signs_its_owner_in(running: LivePlatform) -> None:
+    paula = running.person("paula")
+    [(stored,)] = running.rows("SELECT password FROM tenants_user WHERE name = 'paula'")
+
+    assert stored.startswith(f"scrypt${2**14}$")
+    assert _sign_in(running, paula.name, paula.password) == 201
+    assert _sign_in(running, paula.name, paula.password + " ") == 401
+
+
+def _sign_in(platform: LivePlatform, name: str, password: str) -> int:
+    said = {"name": name, "password": password}
+    return httpx2.post(f"{platform.url}/api/v1/session", json=said, timeout=60, trust_env=False).status_code
 
 
 def test_a_rolling_restart_replaces_every_process_and_refuses_nobody(running: LivePlatform) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +58,7 @@ def ends_well(text: str, source: Source | None = None) -> None:
         assert note.text("zh")
 
 
+@pytest.mark.capability("6.23", "Any text ends as a job with notes or as a refusal that says why")
 @given(st.text(), st.sampled_from([None, *Source]))
 def test_any_text_ends_well(text, source):
     ends_well(text, source)
@@ -72,6 +74,7 @@ def test_any_directives_end_well(directives, body):
     ends_well("\n".join(["#!/bin/bash", *directives, body]), Source.SBATCH)
 
 
+@pytest.mark.capability("6.23", "Any text ends as a job with notes or as a refusal that says why")
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=200)
 def test_a_damaged_file_ends_well(text, data):

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
+from jobs import bounds
 from jobs.lifecycle.completion import decide_completion, derive_array_state
 from jobs.lifecycle.exits import EndedTask, all_classes, classify
 from jobs.lifecycle.reasons import REASONS, explain
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState, Outcome, TaskState
 from jobs.spec import parse_spec
-from kernel import limits
 
 THRESHOLDS = st.none() | st.just("never") | st.integers(1, 2)
 EXITS = st.builds(
@@ -124,7 +124,7 @@ FAILURES = st.sampled_from([entry for entry in all_classes() if entry.failure_cl
 def test_every_job_that_keeps_failing_ends(failures, policy, retry_settings, spacing):
     now = datetime(2027, 1, 1, tzinfo=UTC)
     history: list[PastAttempt] = []
-    for number in range(limits.ATTEMPTS_PER_JOB + 1):
+    for number in range(bounds.ATTEMPTS_PER_JOB + 1):
         verdict = classify(engine_code=failures[number % len(failures)].code)
         now += timedelta(seconds=spacing)
         history.append(PastAttempt(verdict.failure_class, now))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from collections.abc import Callable
 
 import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs import bounds
 from jobs.spec import (
     Format,
     JobSpec,
@@ -26,7 +28,9 @@ from jobs.spec.values import BadValue, parse_cpu, parse_gpu, parse_memory, whole
 from jobs.spec.vocabulary import keys_of
 from kernel import limits
 from kernel.errors import FieldError, InvalidInput, TooLarge
-from kernel.words import format_duration
+from kernel.words import as_text, format_duration
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
 def outcome_of(parse: Callable[[object], JobSpec], value: object) -> tuple[JobSpec | None, tuple[FieldError, ...]]:
@@ -76,6 +80,9 @@ def test_any_document_is_a_job_or_a_refusal_with_places(document):
     assert (spec is None) == bool(errors)
     assert all(error.path == "" or error.path.startswith("/") for error in errors)
     assert all(error.code and error.message for error in errors)
+    # What is said is said in both languages; an edit that is suggested may be only a command.
+    assert all(CHINESE.search(as_text(error.message).zh) for error in errors), [error.message for error in errors]
+    assert all(CHINESE.search(as_text(error.hint).zh) for error in errors if str(error.hint)), [error.hint for error in errors]
     assert spec is None or parse_spec(json.loads(canonical(spec))) == spec
 
 
@@ -123,7 +130,7 @@ VALID = st.fixed_dictionaries(
     optional={
         "name": NAMES,
         "priority": st.integers(0, 1000) | st.sampled_from(["low", "normal", "high"]),
-        "max_runtime": st.integers(1, limits.RUNTIME_SECONDS),
+        "max_runtime": st.integers(1, bounds.RUNTIME_SECONDS),
         "env": st.dictionaries(ENV_NAMES, TEXTS, max_size=4),
         "tags": st.lists(NAMES, max_size=4, unique=True),
         "hold": st.booleans(),
@@ -173,10 +180,10 @@ def test_amounts_are_integers_within_their_bounds(document):
     for role in spec.roles.values():
         amounts = role.resources.amounts
         assert all(type(amount) is int for amount in amounts.as_dict().values())
-        assert 1 <= amounts.cpu_millis <= limits.TASK_CPU_MILLIS
-        assert limits.MIB <= amounts.memory_bytes <= limits.TASK_MEMORY_BYTES
-        assert 0 <= amounts.gpu_millis <= limits.TASK_GPU_MILLIS
-    assert 1 <= spec.task_count_min <= spec.task_count_max <= limits.TASKS_PER_JOB
+        assert 1 <= amounts.cpu_millis <= bounds.TASK_CPU_MILLIS
+        assert limits.MIB <= amounts.memory_bytes <= bounds.TASK_MEMORY_BYTES
+        assert 0 <= amounts.gpu_millis <= bounds.TASK_GPU_MILLIS
+    assert 1 <= spec.task_count_min <= spec.task_count_max <= bounds.TASKS_PER_JOB
 
 
 NUMBERS = st.one_of(
@@ -190,9 +197,9 @@ NUMBERS = st.one_of(
 @given(NUMBERS)
 def test_no_way_of_writing_a_number_gets_past_its_bounds(value):
     for parse, least, most in (
-        (parse_cpu, 1, limits.TASK_CPU_MILLIS),
-        (parse_memory, limits.MIB, limits.TASK_MEMORY_BYTES),
-        (lambda written: parse_gpu(written)[1], 0, limits.TASK_GPU_MILLIS),
+        (parse_cpu, 1, bounds.TASK_CPU_MILLIS),
+        (parse_memory, limits.MIB, bounds.TASK_MEMORY_BYTES),
+        (lambda written: parse_gpu(written)[1], 0, bounds.TASK_GPU_MILLIS),
         (whole("count", 1, 10), 1, 10),
     ):
         with contextlib.suppress(BadValue):
@@ -201,7 +208,7 @@ def test_no_way_of_writing_a_number_gets_past_its_bounds(value):
             assert least <= amount <= most
 
 
-@given(st.integers(1, limits.TASK_CPU_MILLIS))
+@given(st.integers(1, bounds.TASK_CPU_MILLIS))
 def test_decimal_and_thousandths_of_a_core_are_the_same(millis):
     assert parse_cpu(f"{millis}m") == parse_cpu(millis / 1000) == millis
 
@@ -211,12 +218,12 @@ def test_a_share_of_a_gpu_is_exact(millis):
     assert parse_gpu(millis / 1000) == parse_gpu(f"{millis / 1000}") == ("", millis)
 
 
-@given(st.integers(0, limits.RUNTIME_SECONDS))
+@given(st.integers(0, bounds.RUNTIME_SECONDS))
 def test_a_duration_reads_back_as_it_was_written(seconds):
-    document = {"command": "x", "checkpoint": {"path": "c", "grace": format_duration(min(seconds, limits.GRACE_SECONDS))}}
+    document = {"command": "x", "checkpoint": {"path": "c", "grace": format_duration(min(seconds, bounds.GRACE_SECONDS))}}
     checkpoint = parse_spec(document).checkpoint
     assert checkpoint is not None
-    assert checkpoint.grace_seconds == min(seconds, limits.GRACE_SECONDS)
+    assert checkpoint.grace_seconds == min(seconds, bounds.GRACE_SECONDS)
 
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co", "Zl", "Zp"]), max_size=20)

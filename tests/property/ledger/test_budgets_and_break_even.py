@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.ledger.breakeven import MONTH_HOURS, Assumptions, break_even
-from tenants.ledger.budgets import Budget, BudgetKind, Spent, budget_refusal, sums_along
-from tenants.ledger.statements import as_csv, hours_text, money_text, safe_cell
+from tenants.billing.ledger.breakeven import MONTH_HOURS, Assumptions, break_even
+from tenants.billing.ledger.budgets import BudgetFacts, BudgetKind, Spent, budget_refusal, sums_along
+from tenants.billing.ledger.statements import as_csv, hours_text, money_text, safe_cell
 
 QUEUE, PARENT, ROOT = (uuid.UUID(int=number) for number in (3, 2, 1))
 PATH = (QUEUE, PARENT, ROOT)
 
 
 def spent(queue_id: uuid.UUID, amount: int, gone: int, *, stops: bool = True) -> Spent:
-    return Spent(Budget(queue_id, BudgetKind.MONEY, amount, stops=stops), gone)
+    return Spent(BudgetFacts(queue_id, BudgetKind.MONEY, amount, stops=stops), gone)
 
 
 def test_the_first_spent_budget_on_the_way_up_is_named_with_its_numbers() -> None:
@@ -35,7 +35,7 @@ def test_a_budget_that_only_warns_or_has_a_rest_keeps_nobody_waiting() -> None:
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_the_level_is_the_highest_threshold_that_is_reached(amount: int, gone: int) -> None:
-    found = Spent(Budget(QUEUE, BudgetKind.GPU_TIME, amount, (50, 80, 100)), gone)
+    found = Spent(BudgetFacts(QUEUE, BudgetKind.GPU_TIME, amount, (50, 80, 100)), gone)
     assert found.level == max([at for at in (50, 80, 100) if gone * 100 >= amount * at], default=0)
     assert found.is_over == (found.level == 100)
 
@@ -45,6 +45,9 @@ def test_what_a_queue_used_counts_for_all_above_it() -> None:
     assert sums_along(paths, [(QUEUE, 5), (PARENT, 2), (QUEUE, 1)]) == {QUEUE: 6, PARENT: 8, ROOT: 8}
 
 
+@pytest.mark.capability(
+    "66", "Break-even of owning is computed from the hours in the ledger, with assumptions that are told and changed"
+)
 def test_a_busy_machine_pays_for_itself_and_an_idle_one_does_not() -> None:
     given_ = Assumptions()
     busy = break_even(8 * MONTH_HOURS * 1_000, given_)
@@ -62,6 +65,7 @@ def test_a_busy_machine_pays_for_itself_and_an_idle_one_does_not() -> None:
     assert idle.saved_micros < 0
 
 
+@pytest.mark.capability("66", "Machines that are worn out are bought again, and use beyond them is rented")
 @given(st.integers(0, 10**8), st.integers(1, 64), st.integers(1, 10**8), st.integers(1, 120))
 def test_both_curves_only_rise_and_the_purchase_comes_again_when_worn_out(
     hours: int, gpus: int, rent: int, lifetime: int
@@ -74,6 +78,7 @@ def test_both_curves_only_rise_and_the_purchase_comes_again_when_worn_out(
     assert len(found.curve) == Assumptions().horizon_months + 1
 
 
+@pytest.mark.capability("66", "Machines that are worn out are bought again, and use beyond them is rented")
 def test_use_beyond_what_the_machines_can_do_is_rented_in_both_cases() -> None:
     full, more = (break_even(hours, Assumptions()) for hours in (8 * MONTH_HOURS * 1_000, 9 * MONTH_HOURS * 1_000))
     extra = MONTH_HOURS * 2_500_000

@@ -1,15 +1,16 @@
-"""The arithmetic of promised and delivered shares."""
+"""The arithmetic of deserved and delivered shares."""
 
 from __future__ import annotations
 
 import random
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from kernel.resources import Resources
-from tenants.ledger.fairness import (
+from tenants.billing.ledger.fairness import (
     HOUR,
     Holding,
     Limits,
@@ -22,13 +23,14 @@ from tenants.ledger.fairness import (
     week_of,
     week_starts,
 )
-from tenants.ledger.statements import canonical
-from tenants.quota.limits import Limit, LimitedQueue
-from tenants.shares import week_number, week_text
+from tenants.billing.ledger.statements import canonical, digest
+from tenants.billing.shares import week_number, week_text
+from tenants.capacity.quota.limits import Limit, LimitedQueue
 
 POOL = uuid.UUID(int=1)
 ROOT, A, B, C, BELOW = (uuid.UUID(int=number) for number in range(10, 15))
 GPU = "gpu_millis"
+DIGEST = "d4532cae99696c0badf8b30c690f3d5fdda3aa73629aa5f46a5c2f5a8379d448"
 
 
 def limits(**of: Limit) -> tuple[LimitedQueue, ...]:
@@ -54,12 +56,13 @@ def gpu_hours(found: dict[ShareKey, Share], queue: uuid.UUID) -> dict[str, float
     return {name: value / 1000 / HOUR for name, value in {**share._asdict(), "deficit": share.deficit}.items()}
 
 
+@pytest.mark.capability("33", "Every queue reads what it deserved, wanted and got, and what is missing")
 def test_who_holds_less_than_it_deserves_and_wants_it_has_a_shortfall() -> None:
     history = [Limits(0, limits(a=Limit(deserved=6000), b=Limit(deserved=2000)))]
     found = shares(since=0, until=HOUR, history=history, held=[held(A, 2), held(B, 6)], waiting=[wanted(A, 10)])
 
     a, b = gpu_hours(found, A), gpu_hours(found, B)
-    assert (a["promised"], a["wanted"], a["due"], a["delivered"], a["shortfall"]) == (6, 12, 6, 2, 4)
+    assert (a["deserved"], a["requested"], a["due"], a["delivered"], a["shortfall"]) == (6, 12, 6, 2, 4)
     assert (a["fair"], a["deficit"]) == (6, 4)
     assert (b["fair"], b["deficit"], b["shortfall"]) == (2, -4, 0)
 
@@ -76,11 +79,11 @@ def test_nothing_is_wanted_above_a_ceiling() -> None:
     history = [Limits(0, limits(a=Limit(deserved=4000, ceiling=4000), b=Limit()))]
     found = shares(since=0, until=HOUR, history=history, held=[held(A, 4), held(B, 4)], waiting=[wanted(A, 100)])
 
-    assert gpu_hours(found, A)["wanted"] == 4
+    assert gpu_hours(found, A)["requested"] == 4
     assert gpu_hours(found, A)["deficit"] == 0
 
 
-def test_what_nobody_is_promised_is_divided_by_weight_among_those_who_want_more() -> None:
+def test_what_no_queue_deserves_is_divided_by_weight_among_those_who_want_more() -> None:
     history = [Limits(0, limits(a=Limit(weight=1), b=Limit(weight=2), c=Limit(weight=3)))]
     found = shares(
         since=0, until=HOUR, history=history, held=[held(A, 2), held(B, 2), held(C, 2)],
@@ -95,7 +98,7 @@ def test_a_change_of_limits_counts_from_its_second_on() -> None:
     history = [Limits(0, limits(a=Limit(deserved=4000))), Limits(HOUR // 4, limits(a=Limit(deserved=8000)))]
     found = shares(since=0, until=HOUR, history=history, held=[], waiting=[wanted(A, 10)])
 
-    assert gpu_hours(found, A)["promised"] == 1 + 6
+    assert gpu_hours(found, A)["deserved"] == 1 + 6
 
 
 def test_a_queue_is_judged_by_all_that_runs_below_it_and_its_children_among_themselves() -> None:
@@ -124,6 +127,7 @@ histories = some.tuples(limit, limit, limit, some.integers(1, 3 * HOUR - 1), lim
 )
 
 
+@pytest.mark.capability("33", "Every queue reads what it deserved, wanted and got, and what is missing")
 @given(histories, holdings, wishes)
 def test_deficits_of_siblings_cancel_out_and_fair_parts_add_up_to_what_all_got(
     history: list[Limits], runs: list[Holding], waits: list[Wanted]
@@ -132,13 +136,14 @@ def test_deficits_of_siblings_cancel_out_and_fair_parts_add_up_to_what_all_got(
     tops = [share for key, share in found.items() if key.queue_id in (A, B, C)]
 
     assert sum(share.deficit for share in tops) == 0
-    assert sum(share.fair for share in tops) == sum(one.amount.gpu_millis * (one.until - one.since) for one in runs)
+    assert sum(share.fair for share in tops) == sum(run.amount.gpu_millis * (run.until - run.since) for run in runs)
     for share in found.values():
-        assert share.fair <= share.wanted <= share.wanted_by_all
-        assert share.due <= share.promised
+        assert share.fair <= share.requested <= share.requested_by_all
+        assert share.due <= share.deserved
         assert share.due - share.delivered <= share.shortfall <= share.due
 
 
+@pytest.mark.capability("6.10", "A statement of each tenant's week is signed, and made again from ledger and limits, to the byte")
 @given(histories, holdings, wishes, some.randoms(use_true_random=False))
 def test_a_statement_is_the_same_to_the_byte_in_any_order(
     history: list[Limits], runs: list[Holding], waits: list[Wanted], chance: random.Random
@@ -152,9 +157,21 @@ def test_a_statement_is_the_same_to_the_byte_in_any_order(
     before = made()
     chance.shuffle(runs)
     chance.shuffle(waits)
-    for one in history:
-        history[history.index(one)] = one._replace(queues=tuple(chance.sample(one.queues, len(one.queues))))
+    for entry in history:
+        history[history.index(entry)] = entry._replace(queues=tuple(chance.sample(entry.queues, len(entry.queues))))
     assert made() == before
+
+
+def test_a_signed_document_keeps_its_keys_whatever_they_are_called_elsewhere() -> None:
+    """Its digest is that of the release before: stored weeks are made again, and compared by it."""
+    history = [Limits(0, limits(a=Limit(deserved=6000), b=Limit(deserved=2000)))]
+    found = shares(since=0, until=HOUR, history=history, held=[held(A, 2), held(B, 4)], waiting=[wanted(A, 10)])
+    document = share_statement(
+        tenant_id=ROOT, queue_id=A, week="1970-W01", since=0, until=HOUR, found=found, history=history
+    )  # fmt: skip
+    [line] = document["lines"]
+    assert line["promised"] == gpu_hours(found, A)["deserved"] * 1000 * HOUR == 6000 * HOUR
+    assert digest(canonical(document)) == DIGEST
 
 
 @given(some.integers(0, 1000), some.dictionaries(some.integers(0, 9), some.tuples(some.integers(0, 5), some.integers(0, 300))))

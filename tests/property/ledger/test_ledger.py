@@ -7,11 +7,12 @@ import random
 import uuid
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.ledger.entries import (
+from tenants.billing.ledger.entries import (
     DAY_SECONDS,
     FATES,
     Entry,
@@ -26,9 +27,9 @@ from tenants.ledger.entries import (
     postings,
     use_between,
 )
-from tenants.ledger.prices import Price, PriceBook, cost_micros
-from tenants.ledger.statements import canonical, lines_of_entries, statement
-from tenants.quota.accounting import mark
+from tenants.billing.ledger.prices import PriceBook, PriceFacts, cost_micros
+from tenants.billing.ledger.statements import canonical, lines_of_entries, statement
+from tenants.capacity.quota.accounting import mark
 
 START = datetime(2026, 1, 25, tzinfo=UTC)
 SPAN_SECONDS = 40 * DAY_SECONDS
@@ -65,7 +66,7 @@ def entries(draw: st.DrawFn) -> Entry:
 
 prices = st.lists(
     st.builds(
-        Price,
+        PriceFacts,
         st.sampled_from(POOLS),
         st.sampled_from(RESOURCE_NAMES),
         st.integers(mark(START) - 100, mark(START) + SPAN_SECONDS),
@@ -76,8 +77,9 @@ prices = st.lists(
 )
 
 
+@pytest.mark.capability("69", "Every use is a pair of postings that cancel out")
 @given(entries(), prices)
-def test_postings_of_an_attempt_cancel_out_in_units_and_money_by_every_resource(entry: Entry, rows: list[Price]) -> None:
+def test_postings_of_an_attempt_cancel_out_in_units_and_money_by_every_resource(entry: Entry, rows: list[PriceFacts]) -> None:
     made = postings(entry, PriceBook(rows))
     for resource in RESOURCE_NAMES:
         mine = [posting for posting in made if posting.resource == resource]
@@ -89,7 +91,7 @@ def test_postings_of_an_attempt_cancel_out_in_units_and_money_by_every_resource(
 
 
 @given(entries(), prices)
-def test_days_add_up_to_what_the_postings_charge(entry: Entry, rows: list[Price]) -> None:
+def test_days_add_up_to_what_the_postings_charge(entry: Entry, rows: list[PriceFacts]) -> None:
     book = PriceBook(rows)
     whole = sum(add_up([entry], book).values(), start=Use())
     charged = [posting for posting in postings(entry, book) if posting.account == "use"]
@@ -100,7 +102,9 @@ def test_days_add_up_to_what_the_postings_charge(entry: Entry, rows: list[Price]
 
 
 @given(entries(), prices, st.lists(moments, max_size=5))
-def test_parts_of_a_use_add_up_to_the_whole_wherever_it_is_cut(entry: Entry, rows: list[Price], cuts: list[datetime]) -> None:
+def test_parts_of_a_use_add_up_to_the_whole_wherever_it_is_cut(
+    entry: Entry, rows: list[PriceFacts], cuts: list[datetime]
+) -> None:
     book = PriceBook(rows)
     edges = [entry.since, *sorted(min(max(mark(cut), entry.since), entry.until) for cut in cuts), entry.until]
     parts = [use_between(entry, book, first, second) for first, second in itertools.pairwise(edges)]
@@ -113,8 +117,8 @@ def test_parts_of_a_use_add_up_to_the_whole_wherever_it_is_cut(entry: Entry, row
 
 @given(entries(), st.integers(0, 10**9), st.lists(st.integers(mark(START), mark(START) + SPAN_SECONDS), unique=True, max_size=5))
 def test_a_change_to_the_same_price_changes_no_cost(entry: Entry, micros: int, changes: list[int]) -> None:
-    first = Price(entry.pool_id, "gpu_millis", 0, micros)
-    same = [Price(entry.pool_id, "gpu_millis", since, micros) for since in changes]
+    first = PriceFacts(entry.pool_id, "gpu_millis", 0, micros)
+    same = [PriceFacts(entry.pool_id, "gpu_millis", since, micros) for since in changes]
     charged = [
         sum(posting.micros for posting in postings(entry, PriceBook(rows)) if posting.account == "use")
         for rows in ([first], [first, *same])
@@ -123,14 +127,18 @@ def test_a_change_to_the_same_price_changes_no_cost(entry: Entry, micros: int, c
 
 
 @given(entries(), prices, st.integers(0, 10**6), st.integers(0, 10**9))
-def test_a_price_set_for_later_changes_nothing_that_is_over(entry: Entry, rows: list[Price], later: int, micros: int) -> None:
-    added = Price(entry.pool_id, "gpu_millis", entry.until + later, micros)
+def test_a_price_set_for_later_changes_nothing_that_is_over(
+    entry: Entry, rows: list[PriceFacts], later: int, micros: int
+) -> None:
+    added = PriceFacts(entry.pool_id, "gpu_millis", entry.until + later, micros)
     before = [row for row in rows if (row.pool_id, row.resource, row.since) != (added.pool_id, added.resource, added.since)]
     assert add_up([entry], PriceBook(before)) == add_up([entry], PriceBook([*before, added]))
 
 
 @given(st.lists(entries(), max_size=12), prices, st.randoms(use_true_random=False))
-def test_a_statement_is_the_same_to_the_byte_in_any_order(found: list[Entry], rows: list[Price], chance: random.Random) -> None:
+def test_a_statement_is_the_same_to_the_byte_in_any_order(
+    found: list[Entry], rows: list[PriceFacts], chance: random.Random
+) -> None:
     def made() -> bytes:
         book = PriceBook(rows)
         lines = lines_of_entries(found, book, month=202602)
@@ -143,7 +151,7 @@ def test_a_statement_is_the_same_to_the_byte_in_any_order(found: list[Entry], ro
 
 
 @given(st.lists(entries(), max_size=12), prices)
-def test_every_attempt_stands_in_exactly_one_statement(found: list[Entry], rows: list[Price]) -> None:
+def test_every_attempt_stands_in_exactly_one_statement(found: list[Entry], rows: list[PriceFacts]) -> None:
     book = PriceBook(rows)
     documents = [
         statement(tenant_id=TENANT, month=month, currency="EUR", lines=lines_of_entries(found, book, month=month), book=book)
@@ -160,10 +168,10 @@ def test_a_later_price_stands_in_no_statement_of_a_month_that_is_over() -> None:
         *(uuid.UUID(int=1), 1, uuid.UUID(int=2), TENANT, PEOPLE[0], PEOPLE[0], POOLS[0]),
         *(Resources(gpu_millis=1000), START, START + timedelta(hours=2), Fate.USEFUL),
     )
-    now_priced = [Price(POOLS[0], "gpu_millis", mark(START) - 5, 2_500_000)]
-    later = Price(POOLS[0], "gpu_millis", mark(datetime(2026, 2, 1, tzinfo=UTC)), 9_000_000)
+    now_priced = [PriceFacts(POOLS[0], "gpu_millis", mark(START) - 5, 2_500_000)]
+    later = PriceFacts(POOLS[0], "gpu_millis", mark(datetime(2026, 2, 1, tzinfo=UTC)), 9_000_000)
 
-    def made(rows: list[Price]) -> bytes:
+    def made(rows: list[PriceFacts]) -> bytes:
         book = PriceBook(rows)
         lines = lines_of_entries([entry], book, month=202601)
         return canonical(statement(tenant_id=TENANT, month=202601, currency="EUR", lines=lines, book=book))
@@ -174,7 +182,7 @@ def test_a_later_price_stands_in_no_statement_of_a_month_that_is_over() -> None:
 
 def test_a_use_that_spans_a_change_is_charged_at_both_prices() -> None:
     change = mark(START) + 3_600
-    book = PriceBook([Price(POOLS[0], "gpu_millis", 0, 1_000_000), Price(POOLS[0], "gpu_millis", change, 3_000_000)])
+    book = PriceBook([PriceFacts(POOLS[0], "gpu_millis", 0, 1_000_000), PriceFacts(POOLS[0], "gpu_millis", change, 3_000_000)])
     assert book.cost(POOLS[0], "gpu_millis", 2_000, mark(START), change + 3_600) == 2_000_000 + 6_000_000
     assert book.at(POOLS[0], "gpu_millis", change - 1) == 1_000_000
     assert book.at(POOLS[0], "gpu_millis", change) == 3_000_000
@@ -187,6 +195,7 @@ def test_a_cost_is_within_a_millionth_of_the_exact_one(amount: int, micros: int,
     assert abs(found * 3_600_000 - amount * micros * seconds) < 3_600_000
 
 
+@pytest.mark.capability("60", "Use is split by what became of it, by tenant, user, queue, pool and job")
 def test_what_became_of_an_attempt_decides_where_its_time_stands() -> None:
     outcomes = ("succeeded", "failed", "preempted", "stopped")
     said = {(outcome, goes_on): str(fate_of(outcome, goes_on=goes_on)) for outcome in outcomes for goes_on in (False, True)}

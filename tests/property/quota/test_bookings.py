@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.quota.bookings import Booked, Bookings, Clash, Step, steps_of, unclaimed
+from tenants.capacity.quota.bookings import Booked, Bookings, Clash, Step, steps_of, unclaimed
 
 POOL, QUEUE, OTHER = (uuid.UUID(int=number) for number in (900, 1, 2))
 
@@ -27,9 +28,10 @@ def many(windows):
 
 
 def at_moment(bookings, moment):
-    return sum(one.gpu_millis for one in bookings if one.starts_at <= moment < one.ends_at)
+    return sum(booking.gpu_millis for booking in bookings if booking.starts_at <= moment < booking.ends_at)
 
 
+@pytest.mark.capability("23", "An overlap of bookings is refused with the others, whose owners only some may see")
 @given(WINDOWS, st.integers(1, 16))
 def test_what_was_let_in_never_adds_up_to_more_than_the_pool_has(windows, capacity):
     held = []
@@ -41,7 +43,7 @@ def test_what_was_let_in_never_adds_up_to_more_than_the_pool_has(windows, capaci
             held.append(asked)
         else:
             assert asked.starts_at <= clash.at < asked.ends_at
-            assert clash.booked == sum(one.gpu_millis for one in clash.others) == at_moment(held, clash.at)
+            assert clash.booked == sum(booking.gpu_millis for booking in clash.others) == at_moment(held, clash.at)
             assert clash.booked + clash.need > clash.capacity
             if clash.free:
                 smaller = Booked(asked.id, asked.queue_id, POOL, clash.free, asked.starts_at, asked.ends_at)
@@ -58,7 +60,7 @@ def test_steps_say_what_is_held_at_every_moment(windows, start, length):
         there = [step.gpu_millis for step in steps if step.starts_at <= moment < step.ends_at]
         assert sum(there) == at_moment(bookings, moment) == shown.held(POOL, moment)
         assert len(there) <= 1
-    theirs = [one for one in bookings if one.queue_id == OTHER]
+    theirs = [booking for booking in bookings if booking.queue_id == OTHER]
     most = max(at_moment(theirs, moment) for moment in range(start, start + length))
     assert shown.most_held(POOL, start, start + length, but={QUEUE}) == most
     assert shown.most_held(POOL, start, None, but={QUEUE}) == max(at_moment(theirs, moment) for moment in range(start, 64))

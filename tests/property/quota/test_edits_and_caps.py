@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.resources import Resources
-from tenants.quota.caps import (
+from tenants.capacity.quota.caps import (
     CAPPED,
     TOGETHER,
     CapAsk,
+    CapFacts,
     CapRefusal,
     Held,
     RuntimeRefusal,
-    UserCap,
     UserCaps,
     check_runtime,
     held_along,
     over_caps,
 )
-from tenants.quota.edits import Change, Over, blame, edited, try_edit
-from tenants.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue, validate
+from tenants.capacity.quota.edits import Change, Over, blame, edited, try_edit
+from tenants.capacity.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue, validate
 
 POOL = Capacity(uuid.UUID(int=900), "a100", Resources(0, 0, 16))
 ROOT, TOP, CHILD, OTHER = (uuid.UUID(int=number) for number in range(1, 5))
@@ -100,7 +100,7 @@ AMOUNTS = st.builds(Held, *[st.integers(0, 5)] * 3)
 CAP = st.none() | st.integers(0, 8)
 
 
-@given(st.builds(UserCap, st.just(TENANT), st.just(None), CAP, CAP, CAP), st.lists(AMOUNTS, max_size=12))
+@given(st.builds(CapFacts, st.just(TENANT), st.just(None), CAP, CAP, CAP), st.lists(AMOUNTS, max_size=12))
 def test_nobody_ever_holds_more_than_a_cap(cap, asks):
     caps, held = UserCaps([cap]), Held()
     for ask in asks:
@@ -110,7 +110,7 @@ def test_nobody_ever_holds_more_than_a_cap(cap, asks):
 
 
 def test_a_persons_own_line_stands_in_place_of_everybodys_and_tenants_above_count_too():
-    caps = UserCaps([UserCap(TENANT, None, gpu_millis=4), UserCap(TENANT, USER, gpu_millis=8), UserCap(ABOVE, None, jobs=1)])
+    caps = UserCaps([CapFacts(TENANT, None, gpu_millis=4), CapFacts(TENANT, USER, gpu_millis=8), CapFacts(ABOVE, None, jobs=1)])
     held = {(TENANT, USER): Held(gpu_millis=5), (ABOVE, USER): Held(gpu_millis=5, jobs=1)}
     assert caps.refusals([TENANT, ABOVE], USER, Held(3, 0, 0), held) == ()
     assert caps.refusals([TENANT, ABOVE], USER, Held(9, 1, 1), held) == (
@@ -136,7 +136,7 @@ def test_what_is_held_below_counts_above():
 
 @given(
     st.lists(
-        st.builds(UserCap, st.sampled_from([TENANT, ABOVE]), st.sampled_from([None, USER, TOGETHER]), CAP, CAP, CAP), max_size=5
+        st.builds(CapFacts, st.sampled_from([TENANT, ABOVE]), st.sampled_from([None, USER, TOGETHER]), CAP, CAP, CAP), max_size=5
     ),
     st.lists(st.tuples(st.sampled_from([USER, uuid.UUID(int=61)]), st.booleans(), AMOUNTS), max_size=12),
 )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 import uuid
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.quota.decay import SCALE, faded, keep
-from tenants.quota.limits import Capacity, Limit, LimitedQueue, validate
-from tenants.quota.shares import AHEAD, ONE, WEIGHTLESS, Refusal, Shares, Standing
-from tenants.quota.turns import Turns
+from tenants.capacity.quota.decay import SCALE, faded, keep
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue, validate
+from tenants.capacity.quota.shares import AHEAD, ONE, WEIGHTLESS, Refusal, Shares, Standing
+from tenants.capacity.quota.turns import Turns
 
 POOLS = [Capacity(uuid.UUID(int=900 + n), f"pool{n}", Resources(40, 40, 40)) for n in range(2)]
 ROOT = uuid.UUID(int=1)
@@ -95,6 +96,7 @@ def test_nothing_passes_a_ceiling_or_the_capacity_of_a_pool(tree, moves):
                 assert ceiling is None or amount <= ceiling
 
 
+@pytest.mark.capability("22", "The unused part of a guarantee can always be taken")
 @given(trees(), MOVES, st.integers(0, 2))
 def test_the_unused_part_of_a_guarantee_can_always_be_taken(tree, moves, place):
     shares = Shares(tree, POOLS)
@@ -193,14 +195,14 @@ def test_two_queues_never_may_take_the_same_amount_from_each_other(tree, moves, 
         assert not shares.may_reclaim(claimant, claimant, 0, ask)
         for victim in range(1, len(shares.path)):
             if shares.may_reclaim(claimant, victim, 0, ask):
-                one = tuple(1 if amount else 0 for amount in ask)
+                unit = tuple(1 if amount else 0 for amount in ask)
                 lend = [
                     place for place in range(3) if ask[place] and shares._above(victim, common(shares, claimant, victim), place)
                 ]
                 assert lend
                 shares.take(claimant, 0, ask)
                 for place in lend:
-                    only = tuple(one[place] if at == place else 0 for at in range(3))
+                    only = tuple(unit[place] if at == place else 0 for at in range(3))
                     assert not shares.may_reclaim(victim, claimant, 0, only)
                 shares.give(claimant, 0, ask)
 
@@ -223,6 +225,7 @@ def test_who_holds_no_more_than_its_guarantee_is_never_a_victim(tree, moves, ask
                 assert not shares.may_reclaim(claimant, victim, 0, ask)
 
 
+@pytest.mark.capability("22", "After limits changed, a guarantee is free or held by work that may be taken back")
 @given(trees(), trees(), MOVES, st.integers(0, 1))
 def test_after_limits_changed_a_guarantee_is_free_or_held_by_work_that_may_be_taken_back(tree, later, moves, pool):
     shares = Shares(tree, POOLS)
@@ -431,8 +434,8 @@ def lived(tree, held):
         shares.take(*taken[-1])
         now += seconds
     shares.advance(now)
-    for one in taken[:-2]:
-        shares.give(*one)
+    for holding in taken[:-2]:
+        shares.give(*holding)
     return shares, taken[-2:], now
 
 
@@ -441,8 +444,8 @@ def lived(tree, held):
 def test_a_history_that_was_kept_gives_the_same_shares_to_every_queue(tree, held):
     shares, holds, now = lived(tree, held)
     again = Shares(list(reversed(tree)), list(POOLS), half_life_seconds=100_000)
-    for one in holds:
-        again.take(*one)
+    for holding in holds:
+        again.take(*holding)
     again.recall(shares.history(), now)
     for queue in range(len(shares.path)):
         assert again.share(queue) == shares.share(queue)
@@ -464,8 +467,8 @@ def test_shares_that_follow_what_changed_are_those_of_a_new_start(tree, held, la
         shares.take(*holds[-1])
     again = Shares(tree, POOLS, half_life_seconds=100_000)
     again.recall(shares.history(), now)
-    for one in holds:
-        again.take(*one)
+    for holding in holds:
+        again.take(*holding)
     assert [shares.share(queue) for queue in range(len(shares.path))] == [again.share(queue) for queue in range(len(shares.path))]
 
 

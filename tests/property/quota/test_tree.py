@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
-from tenants.quota.accounting import seconds_between, seconds_within
-from tenants.quota.tree import Ceiling, Claim, QueueFacts, QueueTree, grant
+from tenants.capacity.quota.accounting import seconds_between, seconds_within
+from tenants.capacity.quota.tree import Ceiling, Claim, QueueFacts, QueueTree, grant
 
 POOL = uuid.UUID(int=1)
 amounts = st.builds(Resources, st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))

@@ -6,6 +6,7 @@ import itertools
 import uuid
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -15,10 +16,10 @@ from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import place, undo
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.core.state.work import Job, Running
+from jobs.scheduling.core.state.work import JobAsk, Running
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 
 POOL = uuid.UUID(int=9)
 NODES, GPUS = 4, 4
@@ -65,8 +66,8 @@ def a_core(limits: dict[str, Limit], policy: Policy) -> Core:
 def some_shares(limits: dict[str, Limit]) -> Shares:
     root = LimitedQueue(uuid.UUID(int=1), None, "root")
     queues = [
-        LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": one}})
-        for n, (name, one) in enumerate(limits.items())
+        LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": limit}})
+        for n, (name, limit) in enumerate(limits.items())
     ]
     return Shares([root, *queues], [Capacity(POOL, "pool", Resources(NODES * 32_000, NODES << 30, ALL))])
 
@@ -79,7 +80,7 @@ class World:
         self.limits = limits
         self.now = 0
         self.leaving: list[str] = []
-        self.known: dict[str, Job] = {}
+        self.known: dict[str, JobAsk] = {}
         self.told: list[Decision] = []
 
     def do(self, step: Step) -> None:
@@ -87,7 +88,7 @@ class World:
         core = self.core
         if what == "submit":
             gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, gpus * 1000), tasks, tasks + more),))
-            job = Job(f"job-{len(self.known):02}", number, gang, (0,), self.now, priority)
+            job = JobAsk(f"job-{len(self.known):02}", number, gang, (0,), self.now, priority)
             self.known[job.id] = job
             core.submit(job)
         elif what == "end":
@@ -95,7 +96,7 @@ class World:
             if active:
                 name = active[number % len(active)]
                 core.ended(name)
-                self.leaving = [one for one in self.leaving if one != name]
+                self.leaving = [leaving for leaving in self.leaving if leaving != name]
         elif what == "withdraw":
             waiting = sorted(name for name in self.known if name in core.ordering or name in core.transfers)
             if waiting:
@@ -109,13 +110,13 @@ class World:
         for name in leaving:
             self.core.ended(name)
         decisions = self.core.decide(self.now)
-        evicted = [one for one in decisions if isinstance(one, Evict)]
-        for one in evicted:
-            is_reclaimed = self.known[one.id].queue != self.known[one.claimant].queue
+        evicted = [decision for decision in decisions if isinstance(decision, Evict)]
+        for eviction in evicted:
+            is_reclaimed = self.known[eviction.id].queue != self.known[eviction.claimant].queue
             policy = self.core.policy
             least = policy.reclaim_least_runtime_seconds if is_reclaimed else policy.least_runtime_seconds
-            assert self.now - self.core.running[one.id].started_at >= max(1, least)
-        self.leaving = [one.id for one in evicted]
+            assert self.now - self.core.running[eviction.id].started_at >= max(1, least)
+        self.leaving = [eviction.id for eviction in evicted]
         self.told += decisions
         return decisions
 
@@ -124,16 +125,16 @@ def holds(world: World) -> None:
     """What must be true after every pass."""
     core = world.core
     busy: dict[tuple[int, int], str] = {}
-    for name, one in core.running.items():
-        if one.claim is None:
-            for task in one.placed.tasks:
+    for name, running in core.running.items():
+        if running.claim is None:
+            for task in running.placed.tasks:
                 for device in task.devices:
                     assert busy.setdefault((task.machine, device), name) == name
     for index in range(NODES):
         left = core.machines.left(index)
         assert left.cpu_millis >= 0
         assert left.memory_bytes >= 0
-        assert all(0 <= one <= 1000 for one in core.machines.devices_left(index))
+        assert all(0 <= millis <= 1000 for millis in core.machines.devices_left(index))
     for number, limit in enumerate(world.limits.values(), start=1):
         assert limit.ceiling is None or core.shares.used(number, 0)[2] <= limit.ceiling
     assert core.shares.used(0, 0)[2] <= ALL
@@ -173,18 +174,18 @@ def test_what_is_kept_from_pass_to_pass_equals_what_a_new_core_finds(
         world.do(step)
     for _ in range(20):
         world.now += 50
-        if not any(isinstance(one, Admit | Claim) for one in world.decide()):
+        if not any(isinstance(decision, Admit | Claim) for decision in world.decide()):
             break
     if world.core.transfers or world.leaving or policy.evictions_per_window == 2:
         return
     anew = a_core(limits, policy)
-    for one in sorted(world.core.running.values(), key=lambda one: one.key, reverse=True):
-        anew.started(one.job, one.placed, one.started_at)
+    for running in sorted(world.core.running.values(), key=lambda running: running.key, reverse=True):
+        anew.started(running.job, running.placed, running.started_at)
     waiting = [job for name, job in world.known.items() if name in world.core.ordering]
     for job in reversed(waiting):
         anew.submit(job)
     found = anew.decide(world.now)
-    assert not [one for one in found if isinstance(one, Admit | Claim)]
+    assert not [decision for decision in found if isinstance(decision, Admit | Claim)]
     for job in waiting:
         ours, theirs = world.core.why(job.id), anew.why(job.id)
         assert ours is not None
@@ -207,7 +208,7 @@ def test_the_order_in_which_it_is_told_changes_nothing(
             jobs = []
             for _, queue, (tasks, gpus, more), priority in part:
                 gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, gpus * 1000), tasks, tasks + more),))
-                jobs.append(Job(f"job-{len(world.known):02}", queue, gang, (0,), world.now, priority))
+                jobs.append(JobAsk(f"job-{len(world.known):02}", queue, gang, (0,), world.now, priority))
                 world.known[jobs[-1].id] = jobs[-1]
             if shuffled:
                 chance.shuffle(jobs)
@@ -219,6 +220,7 @@ def test_the_order_in_which_it_is_told_changes_nothing(
     assert tell(shuffled=False) == tell(shuffled=True)
 
 
+@pytest.mark.capability("98", "What is guaranteed is never lent, and what is deserved can always be had")
 @settings(max_examples=150)
 @given(limits_of, steps, some.integers(1, 3))
 def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
@@ -236,9 +238,11 @@ def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
     idle = limit.owed - world.core.shares.used(queue, 0)[2]
     if idle < 1000 or any(job.queue == queue for name, job in world.known.items() if name in world.core.ordering):
         return
-    world.core.submit(Job("owner", queue, GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, 1000), 1, 1),)), (0,), world.now, 900))
+    world.core.submit(
+        JobAsk("owner", queue, GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, 1000), 1, 1),)), (0,), world.now, 900)
+    )
     decisions = world.decide()
-    assert any(isinstance(one, Admit | Claim) and one.id == "owner" for one in decisions)
+    assert any(isinstance(decision, Admit | Claim) and decision.id == "owner" for decision in decisions)
 
 
 @settings(max_examples=100)
@@ -250,18 +254,18 @@ def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
 def test_without_any_one_of_the_victims_the_gang_has_no_place(held: list[tuple[int, int, int]], tasks: int, gpus: int) -> None:
     """And of all sets, by trying them all, none is enough where the core found none."""
     core = a_core({"a": Limit(deserved=ALL), "b": Limit(), "c": Limit()}, Policy(least_runtime_seconds=0, backfill_depth=0))
-    for number, (each, many, started) in enumerate(sorted(held, key=lambda one: one[2])):
+    for number, (each, many, started) in enumerate(sorted(held, key=lambda entry: entry[2])):
         gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, each * 1000), many, many),))
-        core.submit(Job(f"held-{number}", 2, gang, (0,), started))
+        core.submit(JobAsk(f"held-{number}", 2, gang, (0,), started))
         core.decide(started)
     running = dict(core.running)
     wanted = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, gpus * 1000), tasks, tasks),))
 
     def is_enough(victims: tuple[Running, ...]) -> bool:
         machines = Machines(core.machines.at, core.machines.rules)
-        for one in running.values():
-            if one not in victims:
-                for task in one.placed.tasks:
+        for holder in running.values():
+            if holder not in victims:
+                for task in holder.placed.tasks:
                     machines.take(task.machine, task.ask, task.devices)
         found = place(wanted, machines, (0,))
         if isinstance(found, Placed):
@@ -273,10 +277,10 @@ def test_without_any_one_of_the_victims_the_gang_has_no_place(held: list[tuple[i
         core.withdraw(name)
     possible = is_enough(tuple(running.values()))
     fits = is_enough(())
-    core.submit(Job("owner", 1, wanted, (0,), 100, 900))
+    core.submit(JobAsk("owner", 1, wanted, (0,), 100, 900))
     decisions = core.decide(100)
-    victims = tuple(running[one.id] for one in decisions if isinstance(one, Evict))
-    assert any(isinstance(one, Claim | Admit) for one in decisions) == possible
+    victims = tuple(running[decision.id] for decision in decisions if isinstance(decision, Evict))
+    assert any(isinstance(decision, Claim | Admit) for decision in decisions) == possible
     assert bool(victims) == (possible and not fits)
     if victims:
         assert is_enough(victims)

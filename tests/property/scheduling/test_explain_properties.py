@@ -6,6 +6,7 @@ import itertools
 import uuid
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -14,13 +15,13 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
-from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import WaitReason
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.explain import Settled, explain, fair_order
 from jobs.scheduling.questions.suggest import KINDS, outcome, suggest
 from jobs.scheduling.questions.whatif import End, Rank, Release, apply, one_pass, what_if
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
 
 GIB = 1 << 30
 POOL = uuid.UUID(int=9)
@@ -40,7 +41,7 @@ jobs = some.tuples(
     some.sampled_from((None, None, None, "held")),
 )
 states = some.builds(
-    lambda tree, nodes, first, later, in_order, young, patience: a_state(tree, nodes, first, later, in_order, young, patience),
+    lambda tree, nodes, first, later, in_order, young, guard: a_state(tree, nodes, first, later, in_order, young, guard),
     some.sampled_from(TREES),
     some.lists(some.sampled_from((2, 4)), min_size=1, max_size=4),
     some.lists(jobs, max_size=8),
@@ -52,27 +53,27 @@ states = some.builds(
 Ask = tuple[int, int, int, int, int, str, str | None]
 
 
-def a_job(name: str, ask: Ask, at: int) -> Job:
+def a_job(name: str, ask: Ask, at: int) -> JobAsk:
     queue, gpus, tasks, memory, priority, model, withheld = ask
     each = TaskAsk(1000, memory * GIB, gpus * 1000, frozenset({model} if model else ()))
     gang = GangAsk((RoleAsk("worker", each, tasks, tasks),))
-    return Job(name, queue, gang, (0,), at, priority, withheld=Reason(withheld) if withheld else None)
+    return JobAsk(name, queue, gang, (0,), at, priority, withheld=WaitReason(withheld) if withheld else None)
 
 
 def a_state(
-    tree: dict[str, Limit], nodes: list[int], first: list[Ask], later: list[Ask], in_order: bool, young: int, patience: int
+    tree: dict[str, Limit], nodes: list[int], first: list[Ask], later: list[Ask], in_order: bool, young: int, guard: int
 ) -> State:
     """Some run that came first, as the scheduler itself started them, and others wait."""
     machines = tuple(
         Machine(f"n{number}", 0, gpus * 4000, gpus * 16 * GIB, gpus, "x" if number == 1 else "y")
         for number, gpus in enumerate(nodes)
     )
-    tree = {name: scaled(one, sum(nodes)) for name, one in tree.items()}
+    tree = {name: scaled(branch, sum(nodes)) for name, branch in tree.items()}
     queues = [ROOT]
     for number, (name, limit) in enumerate(tree.items()):
         queues.append(LimitedQueue(uuid.UUID(int=10 + number), ROOT.id, name, {POOL: {"gpu_millis": limit}}))
     total = Resources(sum(nodes) * 4000, sum(nodes) * 16 * GIB, sum(nodes) * 1000)
-    policy = Policy(in_order=in_order, least_runtime_seconds=young, patience_seconds=patience)
+    policy = Policy(in_order=in_order, least_runtime_seconds=young, starvation_guard_seconds=guard)
     state = State(
         0, (Pool(POOL, "pool", PoolRules("pack")),), machines, tuple(queues), (Capacity(POOL, "pool", total),), policy=policy,
         waiting=tuple(a_job(f"first-{number}", ask, 0) for number, ask in enumerate(first)),
@@ -91,6 +92,7 @@ def scaled(limit: Limit, gpus: int) -> Limit:
     return replace(limit, guarantee=amount(limit.guarantee) or 0, deserved=amount(limit.deserved), ceiling=amount(limit.ceiling))
 
 
+@pytest.mark.capability("6.1", "Every suggestion, applied to a copy of the state, starts the job")
 @settings(max_examples=120, deadline=None)
 @given(states)
 def test_whoever_waits_has_a_reason_and_every_suggestion_is_true(state: State) -> None:
@@ -120,8 +122,8 @@ def test_a_job_that_nothing_refuses_does_not_wait(state: State) -> None:
 @settings(max_examples=60, deadline=None)
 @given(states, some.randoms(use_true_random=False))
 def test_the_order_in_which_a_state_lists_things_changes_no_answer(state: State, chance: object) -> None:
-    def told(one: State) -> str:
-        settled = Settled(one)
+    def told(listed: State) -> str:
+        settled = Settled(listed)
         found = []
         for job_id in sorted(settled.waiting):
             explanation = explain(settled, job_id)
@@ -159,15 +161,16 @@ def test_nothing_changed_makes_no_difference(state: State) -> None:
     assert lists == ((),) * 6
 
 
+@pytest.mark.capability("6.3", "A question is answered as a pass over the changed state would")
 @settings(max_examples=60, deadline=None)
 @given(states, some.integers(0, 20))
 def test_what_if_is_what_a_pass_over_the_changed_state_does(state: State, which: int) -> None:
-    ids = sorted(job.id for job in (*state.waiting, *(one.job for one in state.running)))
+    ids = sorted(job.id for job in (*state.waiting, *(held.job for held in state.running)))
     waiting = sorted(job.id for job in state.waiting)
     changes = (End(ids[which % len(ids)]), Release(waiting[which % len(waiting)]), Rank(waiting[0], priority=900))
     answer = what_if(state, changes)
     before, after = one_pass(state), one_pass(apply(state, changes))
     assert (answer.before, answer.after) == (before, after)
-    now, then = {one.job_id for one in before.starts}, {one.job_id for one in after.starts}
+    now, then = {start.job_id for start in before.starts}, {start.job_id for start in after.starts}
     assert set(answer.starts) == then - now
     assert set(itertools.chain(answer.starts, answer.starts_not)).isdisjoint(now & then)

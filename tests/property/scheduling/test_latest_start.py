@@ -21,13 +21,13 @@ from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
-from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import Admit, Claim, Evict, Reserve
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.explain import Settled
-from jobs.scheduling.questions.latest import BOOKED, LINE, Latest, latest_start
+from jobs.scheduling.questions.latest import LINE, RESERVED, Latest, latest_start
 from kernel.resources import Resources
-from tenants.quota.bookings import Booked
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
 
 POOL = Pool(uuid.UUID(int=90), "pool", PoolRules("pack"))
 ROOT = LimitedQueue(uuid.UUID(int=1), None, "root")
@@ -41,7 +41,7 @@ def state_of(policy: Policy, limits: tuple[Limit, Limit] = FREE, windows: Iterab
     below = (LimitedQueue(uuid.UUID(int=10 + at), ROOT.id, "ab"[at], {POOL.id: {"gpu_millis": limits[at]}}) for at in range(2))
     capacity = Capacity(POOL.id, "pool", Resources(NODES * 8000, NODES << 30, NODES * GPUS * 1000))
     machines = tuple(Machine(f"n{number}", 0, 8000, 1 << 30, GPUS) for number in range(NODES))
-    return State(1, (POOL,), machines, (ROOT, *below), (capacity,), policy=policy, windows=tuple(windows))
+    return State(1, (POOL,), machines, (ROOT, *below), (capacity,), policy=policy, bookings=tuple(windows))
 
 
 def policy_of(**more: bool | int) -> Policy:
@@ -50,7 +50,7 @@ def policy_of(**more: bool | int) -> Policy:
         "assumed_runtime_seconds": 0,
         "least_runtime_seconds": 0,
         "overrun_seconds": 0,
-        "rebook_seconds": 0,
+        "replan_seconds": 0,
         "grace_seconds": GRACE,
         **more,
     }
@@ -61,13 +61,13 @@ def policy_of(**more: bool | int) -> Policy:
 class Come:
     """A job and how long it really runs."""
 
-    job: Job
+    job: JobAsk
     runs: int
 
 
 def come(number: int, at: int, queue: int, tasks: int, gpus: int, most: int | None, runs: int, priority: int = 500) -> Come:
     gang = GangAsk((RoleAsk("worker", TaskAsk(1000, 1 << 10, gpus * 1000), tasks, tasks),))
-    return Come(Job(f"job-{number}", queue, gang, (0,), at, priority, max_runtime=most), runs)
+    return Come(JobAsk(f"job-{number}", queue, gang, (0,), at, priority, max_runtime=most), runs)
 
 
 class Told:
@@ -83,14 +83,14 @@ class History:
     def __init__(self, state: State, comes: Iterable[Come]) -> None:
         self.state = state
         self.core: Core = build(state)
-        self.runs = {one.job.id: one.runs for one in comes}
+        self.runs = {arrival.job.id: arrival.runs for arrival in comes}
         self.events: list[tuple[int, int, str, int]] = []  # (when, kind, job, which start).
-        self.arrivals = sorted(comes, key=lambda one: (one.job.submitted_at, one.job.id))
+        self.arrivals = sorted(comes, key=lambda arrival: (arrival.job.submitted_at, arrival.job.id))
         self.started: dict[str, list[int]] = {}
         self.told: list[Told] = []
         self.evicted_at: list[int] = []
-        self.came_at = [one.job.submitted_at for one in self.arrivals]
-        self.moved: list[tuple[int, str]] = []  # Booked starts that were taken back, with a cause.
+        self.came_at = [arrival.job.submitted_at for arrival in self.arrivals]
+        self.moved: list[tuple[int, str]] = []  # Reserved starts that were taken back, with a cause.
 
     def run(self, *, asks_max: int = 1_000) -> History:
         now = self.state.at
@@ -107,7 +107,7 @@ class History:
                 self._ask(now)
             moments = [self.events[0][0]] if self.events else []
             moments += [self.arrivals[0].job.submitted_at] if self.arrivals else []
-            ring = self.core.next_ring
+            ring = self.core.next_pass_at
             moments += [max(ring, now + 1)] if ring is not None and self.core.waiting() else []
             if self.core.live.cleared:
                 moments.append(now + 1)
@@ -117,17 +117,17 @@ class History:
         raise AssertionError("it does not come to an end")
 
     def _pass(self, now: int) -> None:
-        for one in self.core.decide(now):
-            if isinstance(one, Admit):
-                self.started.setdefault(one.id, []).append(now)
-                self._push(now + self.runs[one.id], 1, one.id)
-            elif isinstance(one, Evict):
+        for decision in self.core.decide(now):
+            if isinstance(decision, Admit):
+                self.started.setdefault(decision.id, []).append(now)
+                self._push(now + self.runs[decision.id], 1, decision.id)
+            elif isinstance(decision, Evict):
                 self.evicted_at.append(now)
-                self.events = [event for event in self.events if event[2] != one.id]
+                self.events = [event for event in self.events if event[2] != decision.id]
                 heapq.heapify(self.events)
-                self._push(now + GRACE, 0, one.id)
-            elif (isinstance(one, Book) and one.cause) or isinstance(one, Claim):
-                self.moved.append((now, one.id))
+                self._push(now + GRACE, 0, decision.id)
+            elif (isinstance(decision, Reserve) and decision.cause) or isinstance(decision, Claim):
+                self.moved.append((now, decision.id))
 
     def _push(self, at: int, kind: int, name: str) -> None:
         heapq.heappush(self.events, (at, kind, name, len(self.started.get(name, ()))))
@@ -150,18 +150,18 @@ class History:
     def check(self) -> int:
         """Every bound that was told and whose assumptions came true; how many those are."""
         kept = 0
-        for one in self.told:
-            if one.latest.at is None:
+        for telling in self.told:
+            if telling.latest.at is None:
                 continue
-            start = next((at for at in self.started.get(one.job_id, ()) if at >= one.at), None)
-            if one.latest.kind == LINE and (
-                any(at > one.at for at in self.came_at) or any(at >= one.at for at in self.evicted_at)
+            start = next((at for at in self.started.get(telling.job_id, ()) if at >= telling.at), None)
+            if telling.latest.kind == LINE and (
+                any(at > telling.at for at in self.came_at) or any(at >= telling.at for at in self.evicted_at)
             ):
                 continue
-            if one.latest.kind == BOOKED and any(at >= one.at and name == one.job_id for at, name in self.moved):
+            if telling.latest.kind == RESERVED and any(at >= telling.at and name == telling.job_id for at, name in self.moved):
                 continue  # It gave way, and that was told.
-            assert start is not None, f"{one.job_id} never started, {one.latest} told at {one.at}"
-            assert start <= one.latest.at, f"{one.job_id} started at {start}, {one.latest} told at {one.at}"
+            assert start is not None, f"{telling.job_id} never started, {telling.latest} told at {telling.at}"
+            assert start <= telling.latest.at, f"{telling.job_id} started at {start}, {telling.latest} told at {telling.at}"
             kept += 1
         return kept
 
@@ -181,6 +181,9 @@ def every_history(priority_of_last: int, queues: tuple[int, int, int, int]) -> I
             ]  # fmt: skip
 
 
+@pytest.mark.capability(
+    "6.11", "The latest start is kept in every history of a small installation, with preemption, reclaim, a booking"
+)
 @pytest.mark.parametrize(
     ("policy", "limits", "windows", "priority"),
     [
@@ -197,10 +200,10 @@ def test_in_every_small_history_who_waits_starts_by_the_latest_start_that_it_was
     kept = told = 0
     for comes in every_history(priority, (1, 1, 2, 1)):
         history = History(state_of(policy, limits, windows), comes).run()
-        assert history.started.keys() == {one.job.id for one in comes}, "somebody starves"
+        assert history.started.keys() == {arrival.job.id for arrival in comes}, "somebody starves"
         kept += history.check()
-        told += sum(one.latest.at is not None for one in history.told)
-        assert all(one.latest.at is not None for one in history.told), "everybody has a longest time, so all have a bound"
+        told += sum(telling.latest.at is not None for telling in history.told)
+        assert all(telling.latest.at is not None for telling in history.told), "everybody has a longest time, so all have a bound"
     assert kept > 300
     assert kept > told // 3
 
@@ -219,8 +222,9 @@ arrivals_of = some.lists(
 )
 
 
+@pytest.mark.capability("6.11", "The latest start is kept in random histories")
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-# A booked start came; its place is given away in the same pass.
+# A reserved start came; its place is given away in the same pass.
 @example(
     [
         (15, 2, (2, 2), 30, 3, 500),
@@ -248,20 +252,20 @@ def test_in_random_histories_every_latest_start_is_kept(
     ]
     windows = (Booked(uuid.UUID(int=5), uuid.UUID(int=11), POOL.id, 2000, window_at, window_at + 10),) if window_at > 20 else ()
     history = History(state_of(policy_of(preempts=preempts, backfill_depth=booked), limits, windows), comes).run(asks_max=12)
-    assert history.started.keys() == {one.job.id for one in comes}, "somebody starves"
+    assert history.started.keys() == {arrival.job.id for arrival in comes}, "somebody starves"
     history.check()
 
 
 def waits(state: State, *comes: Come) -> Settled:
     core = build(state)
-    for one in comes:
-        core.submit(one.job)
+    for arrival in comes:
+        core.submit(arrival.job)
     core.decide(state.at)
     return Settled(export(core, state))
 
 
-def test_without_a_longest_time_of_others_there_is_no_bound_but_patience() -> None:
-    settled = waits(state_of(policy_of(patience_seconds=50)), come(0, 1, 1, 2, 2, None, 1), come(1, 1, 1, 1, 1, 5, 1))
+def test_without_a_longest_time_of_others_there_is_no_bound_but_the_starvation_guard() -> None:
+    settled = waits(state_of(policy_of(starvation_guard_seconds=50)), come(0, 1, 1, 2, 2, None, 1), come(1, 1, 1, 1, 1, 5, 1))
     assert latest_start(settled, "job-1") == Latest(None, "", "runtime_unknown", 51)
     assert latest_start(settled, "job-9") is None
 
@@ -274,14 +278,14 @@ def test_what_would_not_start_even_alone_says_why() -> None:
 
 def test_a_booked_start_is_told_as_the_latest() -> None:
     settled = waits(state_of(policy_of()), come(0, 1, 1, 2, 2, 40, 1), come(1, 1, 1, 2, 2, 5, 1), come(2, 1, 1, 2, 2, 7, 1))
-    assert latest_start(settled, "job-1") == Latest(41, BOOKED, "", 86_401)
+    assert latest_start(settled, "job-1") == Latest(41, RESERVED, "", 86_401)
     last = latest_start(settled, "job-2")
     assert last is not None
     assert (last.kind, last.at) == (LINE, 1 + 40 + 1 + 5 + 1 + 1)
 
 
 @settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-# Put aside before any start was booked; what ended later was hidden for one.
+# Put aside before any start was reserved; what ended later was hidden for one.
 @example(
     [
         (11, 2, (1, 1), 24, 21, 500),
@@ -299,7 +303,8 @@ def test_a_booked_start_is_told_as_the_latest() -> None:
     ],
     1,
 )
-# What was hidden for a booked start is laid open for that start, which goes elsewhere: the room is there for others of its shape.
+# What was hidden for a reserved start is laid open for that start, which goes elsewhere: the room is there for others of its
+# shape.
 @example(
     [
         (12, 2, (1, 1), 6, 27, 900),
@@ -314,7 +319,7 @@ def test_a_booked_start_is_told_as_the_latest() -> None:
 def test_nobody_waits_who_would_start_by_a_scheduler_made_anew(
     arrivals: list[tuple[int, int, tuple[int, int], int, int, int]], booked: int
 ) -> None:
-    """Also who was woken for room that another took, and fits into room that is hidden for a booked start."""
+    """Also who was woken for room that another took, and fits into room that is hidden for a reserved start."""
     comes = [
         come(number, at, queue, *shape, most, max(1, most - less), priority)
         for number, (at, queue, shape, most, less, priority) in enumerate(arrivals)
@@ -323,14 +328,14 @@ def test_nobody_waits_who_would_start_by_a_scheduler_made_anew(
 
     def compare(now: int) -> None:
         anew = build(replace(export(history.core, history.state), at=now))
-        assert not [one.id for one in anew.decide(now) if isinstance(one, Admit)]
+        assert not [decision.id for decision in anew.decide(now) if isinstance(decision, Admit)]
 
     history._ask = compare  # type: ignore[method-assign]
     history.run(asks_max=40)
 
 
 def test_who_ends_before_a_booked_start_takes_its_room_also_after_another_was_faster() -> None:
-    """Two become free for a job of one and one that ends before the booked start: the second is not passed over."""
+    """Two become free for a job of one and one that ends before the reserved start: the second is not passed over."""
     comes = [
         come(0, 1, 1, 1, 2, 28, 28),
         come(1, 1, 2, 1, 2, 3, 2),

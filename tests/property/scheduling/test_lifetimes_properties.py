@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.snapshot import State, build, export
-from jobs.scheduling.questions.lifetimes import Known, Lifetimes, life_table
+from jobs.scheduling.questions.lifetimes import KnownJob, Lifetimes, life_table
 from jobs.scheduling.questions.lookahead import Effort, expected_starts, quantile
-from jobs.scheduling.questions.predict import BANDS, Corrections, Predictor, Run, kinds_of
-from tenants.quota.limits import Limit
+from jobs.scheduling.questions.predict import BANDS, Corrections, EndedRun, Predictor, kinds_of
+from tenants.capacity.quota.limits import Limit
 from tests.property.scheduling.test_state_properties import a_state
 from tests.unit.scheduling.test_core import a_job, submit
 
@@ -35,7 +35,7 @@ def lifetimes(state: State, ended: list[int], *, backwards: bool = False) -> Lif
     for number, seconds in enumerate(ended):
         predictor.add(user="alice", name=f"kind-{seconds % 2}", queue="q", seconds=seconds, ended_at=number)
     jobs = [*state.waiting, *(held.job for held in state.running)]
-    known = {job.id: Known(kinds_of("alice", f"kind-{len(job.id) % 2}", "q", "")) for job in jobs}
+    known = {job.id: KnownJob(kinds_of("alice", f"kind-{len(job.id) % 2}", "q", "")) for job in jobs}
     return Lifetimes(state, predictor, dict(reversed(known.items())) if backwards else known)
 
 
@@ -48,12 +48,12 @@ def test_no_draw_ends_before_now_and_quantiles_are_in_order(state: State, ended:
     futures = lifetimes(state, ended).futures(SAMPLES)
     for held in state.running:
         assert all(held.started_at + future.get(held.job.id, 10**9) > state.at for future in futures)
-    for one in expected_starts(state, [job.id for job in state.waiting], futures, EFFORT).values():
-        assert (one.p50 is None) == (one.p90 is None)
-        if one.p50 is not None and one.p90 is not None:
-            assert state.at <= one.p50 <= one.p90
+    for forecast in expected_starts(state, [job.id for job in state.waiting], futures, EFFORT).values():
+        assert (forecast.p50 is None) == (forecast.p90 is None)
+        if forecast.p50 is not None and forecast.p90 is not None:
+            assert state.at <= forecast.p50 <= forecast.p90
         else:
-            assert one.reason
+            assert forecast.reason
 
 
 @given(scenes, st.lists(SECONDS, max_size=30))
@@ -67,7 +67,7 @@ def test_the_same_input_in_any_order_has_the_same_futures_and_starts(state: Stat
 
 @given(st.lists(SECONDS, max_size=80), st.lists(SECONDS, max_size=20), SECONDS, st.floats(0.001, 0.998))
 def test_a_table_falls_and_its_draws_are_beyond_what_has_run(ended: list[int], alive: list[int], ran: int, part: float) -> None:
-    table = life_table([Run(seconds, 500_000 + n) for n, seconds in enumerate(ended)], alive, 600_000)
+    table = life_table([EndedRun(seconds, 500_000 + n) for n, seconds in enumerate(ended)], alive, 600_000)
     assert all(0 < after < before for before, after in zip((1.0, *table.left), table.left, strict=False))
     assert ran < table.draw(ran, part) <= table.draw(ran, part + 0.001)
 
@@ -76,7 +76,7 @@ def test_a_table_falls_and_its_draws_are_beyond_what_has_run(ended: list[int], a
 def test_quantiles_rise_with_their_part(waits: list[int], missing: int) -> None:
     ordered = sorted(waits)
     found = [quantile(ordered, len(ordered) + missing, part, 10) for part in range(11)]
-    told = [one for one in found if one is not None]
+    told = [value for value in found if value is not None]
     assert told == sorted(told)
     assert found[: len(told)] == told, "the longest are those that are missing"
 

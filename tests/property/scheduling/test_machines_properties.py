@@ -66,10 +66,16 @@ def picture(machines: Machines) -> object:
     return (
         [(machines.left(index), machines.devices_left(index)) for index in range(len(machines.at))],
         {pool: machines.free(pool) for pool in POOLS},
-        {pool: machines.largest_free(pool) for pool in POOLS},
         {
             pool: sorted(
-                (one.kind_number, one.cpu, one.memory, one.devices, sorted(one.members)) for one in machines.classes(pool)
+                (
+                    machine_class.kind_number,
+                    machine_class.cpu,
+                    machine_class.memory,
+                    machine_class.devices,
+                    sorted(machine_class.members),
+                )
+                for machine_class in machines.classes(pool)
             )
             for pool in POOLS
         },
@@ -105,11 +111,11 @@ def test_classes_and_totals_are_what_counting_anew_finds(given_machines, changes
         assert index in here.members
         assert here.devices == tuple(sorted(machines.devices_left(index)))
     for pool in POOLS:
-        inside = [one for one in machines.classes(pool) for _ in one.members]
-        open_ones = [index for index, one in enumerate(machines.at) if one.pool == pool and not one.blocked]
-        assert len(inside) == sum(one.pool == pool for one in machines.at)
+        inside = [machine_class for machine_class in machines.classes(pool) for _ in machine_class.members]
+        open_ones = [index for index, facts in enumerate(machines.at) if facts.pool == pool and not facts.blocked]
+        assert len(inside) == sum(facts.pool == pool for facts in machines.at)
         assert machines.free(pool) == total([machines.left(index) for index in open_ones])
-        assert all(one.first() == min(one.members) for one in machines.classes(pool))
+        assert all(machine_class.first() == min(machine_class.members) for machine_class in machines.classes(pool))
 
 
 @given(machines_of(), some.lists(some.tuples(some.integers(0, 5), asks), max_size=6), some.integers(0, 6))
@@ -126,8 +132,8 @@ def test_rewinding_comes_back_to_the_mark_and_settling_lets_things_stand(given_m
     outer = machines.mark()
     take(takes[position:])
     inner = machines.mark()
-    for one in held:
-        machines.give(*one)
+    for taken in held:
+        machines.give(*taken)
     machines.settle(inner)
     machines.rewind(outer)
 
@@ -141,9 +147,9 @@ def test_a_label_condition_parts_exactly_the_machines_that_meet_it(given_machine
 
     for ask in put:
         bits = [machines.condition(need) for need in ask.needs]
-        for index, one in enumerate(machines.at):
+        for index, machine in enumerate(machines.at):
             meets = machines.class_of[index].kind.meets
-            assert [bool(meets & bit) for bit in bits] == [one.labels.get(label) in values for label, values in ask.needs]
+            assert [bool(meets & bit) for bit in bits] == [machine.labels.get(label) in values for label, values in ask.needs]
 
 
 @given(machines_of(), some.lists(some.tuples(some.integers(0, 5), asks), max_size=4), machines_of(), rules_of, asks)
@@ -159,8 +165,8 @@ def test_updated_facts_are_as_if_they_had_been_so_from_the_start(given_machines,
     for pool in POOLS:
         ranking_of(updated, pool, ask)
 
-    for one in renewed:
-        updated.update(updated.index[one.pool, one.name], one)
+    for machine in renewed:
+        updated.update(updated.index[machine.pool, machine.name], machine)
 
     for pool in POOLS:
         assert updated.free(pool) == fresh.free(pool)

@@ -20,10 +20,10 @@ from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build
 from jobs.scheduling.core.state.decisions import Admit, Claim, Evict
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.replay.log import LimitsChanged, apply
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
 
 POOL = Pool(uuid.UUID(int=90), "pool", PoolRules("pack"))
 NODES, GPUS = 2, 2
@@ -43,10 +43,10 @@ def gang(tasks: int, gpus: int, most: int = 0) -> GangAsk:
 
 
 JOBS = (
-    Job("job-0", 1, gang(1, 2), (0,), 0, 500),
-    Job("job-1", 2, gang(1, 1, 3), (0,), 0, 500),
-    Job("job-2", 1, gang(2, 2), (0,), 0, 900),
-    Job("job-3", 2, gang(2, 1), (0,), 0, 100),
+    JobAsk("job-0", 1, gang(1, 2), (0,), 0, 500),
+    JobAsk("job-1", 2, gang(1, 1, 3), (0,), 0, 500),
+    JobAsk("job-2", 1, gang(2, 2), (0,), 0, 900),
+    JobAsk("job-3", 2, gang(2, 1), (0,), 0, 100),
 )
 
 
@@ -65,7 +65,7 @@ class World:
         self.core: Core = build(State(1, (POOL,), tuple(self.machines), queues_of(0), CAPACITY, policy=policy))
         self.now = 1
         self.limits = 0
-        self.submitted: dict[str, Job] = {}  # In their order.
+        self.submitted: dict[str, JobAsk] = {}  # In their order.
         self.over: set[str] = set()  # Ended or withdrawn.
         self.evicted: set[str] = set()
         self.claims: set[str] = set()  # Whose room was being cleared after the last pass.
@@ -118,10 +118,10 @@ class World:
             frozenset(self.over),
             tuple(
                 (
-                    name, one.placed.tasks, one.is_leaving, one.claim is not None and one.claim.claimant.job.id,
-                    self.now > one.started_at, self.now - one.started_at >= core.policy.least_runtime_seconds,
+                    name, running.placed.tasks, running.is_leaving, running.claim is not None and running.claim.claimant.job.id,
+                    self.now > running.started_at, self.now - running.started_at >= core.policy.least_runtime_seconds,
                 )
-                for name, one in sorted(core.running.items())
+                for name, running in sorted(core.running.items())
             ),
             tuple(sorted(core.live.cleared)),
             frozenset(self.evicted),
@@ -138,18 +138,18 @@ class World:
         core = self.core
         before = [core.shares.used(queue, 0)[2] for queue in range(3)]
         decisions = core.decide(self.now)
-        self.evicted |= {one.id for one in decisions if isinstance(one, Evict)}
-        for one in decisions:
-            if isinstance(one, Admit):
-                (role,) = self.submitted[one.id].gang.roles
-                assert role.minimum <= len(one.placed.tasks) <= role.maximum, "a gang was cut"
-                closed = [task for task in one.placed.tasks if core.machines.at[task.machine].blocked]
-                assert not closed or one.id in self.claims, "started where nothing may start"
+        self.evicted |= {decision.id for decision in decisions if isinstance(decision, Evict)}
+        for decision in decisions:
+            if isinstance(decision, Admit):
+                (role,) = self.submitted[decision.id].gang.roles
+                assert role.minimum <= len(decision.placed.tasks) <= role.maximum, "a gang was cut"
+                closed = [task for task in decision.placed.tasks if core.machines.at[task.machine].blocked]
+                assert not closed or decision.id in self.claims, "started where nothing may start"
         for number, limit in enumerate(LIMITS[self.limits], start=1):
             ceiling = ALL if limit.ceiling is None else limit.ceiling
             assert core.shares.used(number, 0)[2] <= max(ceiling, before[number]), "above a ceiling"
         assert core.shares.used(0, 0)[2] <= ALL
-        self.claims = {one.id for one in decisions if isinstance(one, Claim)} | core.transfers.keys()
+        self.claims = {decision.id for decision in decisions if isinstance(decision, Claim)} | core.transfers.keys()
         held: dict[tuple[int, int], str] = {}
         for name, running in core.running.items():
             for task in running.placed.tasks if name not in core.transfers else ():
@@ -168,24 +168,26 @@ class World:
         if waits or limit.owed - core.shares.used(1, 0)[2] < 1000 or not self.has_one_to_give():
             return
         self.now += 1  # Nobody is evicted in the second in which it started.
-        core.submit(Job("owner", 1, gang(1, 1), (0,), self.now, 1000))
+        core.submit(JobAsk("owner", 1, gang(1, 1), (0,), self.now, 1000))
         decisions = core.decide(self.now)
-        assert any(isinstance(one, Admit | Claim) and one.id == "owner" for one in decisions), "what was promised is not there"
+        assert any(isinstance(decision, Admit | Claim) and decision.id == "owner" for decision in decisions), (
+            "what was promised is not there"
+        )
         core.withdraw("owner") if "owner" in core.transfers else core.ended("owner")
 
     def has_one_to_give(self) -> bool:
         core = self.core
         theirs = core.shares.used(2, 0)[2]
-        open_machines = [number for number, one in enumerate(self.machines) if not one.blocked]
+        open_machines = [number for number, machine in enumerate(self.machines) if not machine.blocked]
         if any(1000 in core.machines.devices_left(number) for number in open_machines):
             return True
         lent = [
-            one
-            for name, one in core.running.items()
-            if one.job.queue == 2 and one.claim is None and not one.is_leaving and name not in core.transfers
+            running
+            for name, running in core.running.items()
+            if running.job.queue == 2 and running.claim is None and not running.is_leaving and name not in core.transfers
         ]
         return theirs > LIMITS[self.limits][1].owed and any(
-            task.machine in open_machines for one in lent for task in one.placed.tasks
+            task.machine in open_machines for running in lent for task in running.placed.tasks
         )
 
     def gives_all_back(self) -> None:

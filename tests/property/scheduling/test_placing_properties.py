@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import event, given
+import pytest
+from hypothesis import given
 from hypothesis import strategies as some
 
-from jobs.scheduling.core.place.filters import Shape, copies, refusal
+from jobs.scheduling.core.place.filters import TaskShape, copies, refusal
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, MachineClass, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, Unplaced, place, recount, undo
 from jobs.scheduling.core.place.ranking import ranking_of
-from jobs.scheduling.core.place.refusals import needs_as_much
 from jobs.scheduling.core.place.scores import Mix, PoolRules, Scorer, increase
 from tests.property.scheduling.test_machines_properties import POOLS, asks, machines_of, mixes, picture, rules_of
 
@@ -49,7 +49,7 @@ def fits(ask: TaskAsk, machines: Machines, index: int) -> bool:
     return (
         ask.cpu_millis <= left.cpu_millis
         and ask.memory_bytes <= left.memory_bytes
-        and (not many or sum(one >= each for one in devices) >= many)
+        and (not many or sum(millis >= each for millis in devices) >= many)
     )
 
 
@@ -68,7 +68,7 @@ def best_without_classes(ask: TaskAsk, machines: Machines, pool: int) -> int | N
     """The machine with the best score, each looked at for itself."""
     rules = machines.rules[pool]
     bits = sum(machines.condition(need) for need in set(ask.needs))
-    shape = Shape.of(ask, bits=bits, shares=rules.shares)
+    shape = TaskShape.of(ask, bits=bits, shares=rules.shares)
     scorer = Scorer(shape, rules, machines.pools[pool].largest)
     found = []
     for index, machine in enumerate(machines.at):
@@ -121,12 +121,12 @@ def test_filters_pass_what_fits_and_nothing_else(given_machines, ask, takes, sha
     bits = sum(machines.condition(need) for need in set(ask.needs))
     for number, taken in takes:
         machines.take(number % len(given_machines), taken)
-    shape = Shape.of(ask, bits=bits, shares=shares)
+    shape = TaskShape.of(ask, bits=bits, shares=shares)
 
     for index, machine in enumerate(machines.at):
         expected = allows(ask, machine) and fits(ask, machines, index) and (shares or not ask.is_share)
-        one = machines.class_of[index]
-        assert (not refusal(one, shape)) == expected
+        machine_class = machines.class_of[index]
+        assert (not refusal(machine_class, shape)) == expected
         if ask != replace(ask, cpu_millis=0, memory_bytes=0, gpu_millis=0):
             count = 0
             mark = machines.mark()
@@ -134,20 +134,7 @@ def test_filters_pass_what_fits_and_nothing_else(given_machines, ask, takes, sha
                 machines.take(index, ask)
                 count += 1
             machines.rewind(mark)
-            assert count == 20 or copies(one, shape) == count
-
-
-@given(machines_of(), asks, asks, some.lists(some.tuples(some.integers(0, 5), asks), max_size=5), some.booleans())
-def test_what_needs_as_much_never_fits_more_often(given_machines, ask, other, takes, shares):
-    machines = Machines(given_machines)
-    bits = [sum(machines.condition(need) for need in set(each.needs)) for each in (ask, other)]
-    shapes = [Shape.of(each, bits=bit, shares=shares) for each, bit in zip((ask, other), bits, strict=True)]
-    for number, taken in takes:
-        machines.take(number % len(given_machines), taken)
-
-    if needs_as_much(ask, other):
-        event("comparable")
-        assert all(copies(one, shapes[0]) <= copies(one, shapes[1]) for one in machines.class_of)
+            assert count == 20 or copies(machine_class, shape) == count
 
 
 @given(machines_of(), some.lists(gangs_of, min_size=1, max_size=6), rules_of)
@@ -158,7 +145,7 @@ def test_a_gang_is_held_whole_within_capacity_or_nothing_changes(given_machines,
         now = picture(machines)
         answer = place(gang, machines, POOLS)
         if isinstance(answer, Unplaced):
-            assert picture(machines)[:3] == now[:3]
+            assert picture(machines)[:2] == now[:2]
             continue
         placed.append(answer)
         for role in gang.roles:
@@ -172,7 +159,7 @@ def test_a_gang_is_held_whole_within_capacity_or_nothing_changes(given_machines,
 
     for answer in placed:
         undo(answer, machines)
-    assert picture(machines)[:3] == before[:3]
+    assert picture(machines)[:2] == before[:2]
 
 
 @given(machines_of(), some.lists(gangs_of, min_size=1, max_size=4), rules_of, some.randoms(use_true_random=False))
@@ -209,14 +196,14 @@ def test_what_happened_before_does_not_matter(given_machines, steps, rules, gang
         assert answer == expected
     else:
         assert isinstance(answer, Unplaced)
-        assert replace(answer, fitting=0, refusals=()) == replace(expected, fitting=0, refusals=())
+        assert answer == expected
         for pool in POOLS:
             assert recount(gang, machines, pool) == recount(gang, fresh, pool)
 
 
 @given(machines_of(), some.lists(some.tuples(single_gangs, some.booleans()), min_size=1, max_size=12), rules_of)
 def test_equal_tasks_are_refused_only_where_counting_finds_too_few(given_machines, steps, rules):
-    """With takes and gives in between, what was remembered included: never refused what fits, nor placed what does not."""
+    """With takes and gives in between: never refused what fits, nor placed what does not."""
     machines = Machines(given_machines, dict.fromkeys(POOLS, rules))
     held = []
     for gang, gives in steps:
@@ -234,7 +221,7 @@ def test_equal_tasks_are_refused_only_where_counting_finds_too_few(given_machine
 
 
 @given(machines_of(), some.lists(single_gangs, min_size=2, max_size=8), rules_of)
-def test_what_is_refused_between_mark_and_rewind_is_forgotten(given_machines, gangs, rules):
+def test_what_is_placed_between_mark_and_rewind_is_forgotten(given_machines, gangs, rules):
     machines = Machines(given_machines, dict.fromkeys(POOLS, rules))
     answers = []
     for gang in gangs:
@@ -251,6 +238,7 @@ def test_what_is_refused_between_mark_and_rewind_is_forgotten(given_machines, ga
     assert answers == again
 
 
+@pytest.mark.capability("31", "Fragmentation follows its definition, for the mix of jobs that a pool was counted to get")
 @given(machines_of(), some.lists(some.tuples(some.integers(0, 5), asks), max_size=5), mixes, asks)
 def test_fragmentation_is_the_sum_of_its_definition(given_machines, takes, mix, ask):
     machines = Machines(given_machines)
@@ -271,13 +259,13 @@ def test_fragmentation_is_the_sum_of_its_definition(given_machines, takes, mix, 
         return lost
 
     for index in range(len(machines.at)):
-        one = machines.class_of[index]
+        machine_class = machines.class_of[index]
         devices = list(machines.devices_left(index))
-        assert mix.fragmented(one.kind.model, one.cpu, one.memory, one.whole, one.partial) == defined(
-            one.kind.model, one.cpu, one.memory, devices
-        )
-        shape = Shape.of(ask, bits=0, shares=True)
-        if refusal(one, shape):
+        assert mix.fragmented(
+            machine_class.kind.model, machine_class.cpu, machine_class.memory, machine_class.whole, machine_class.partial
+        ) == defined(machine_class.kind.model, machine_class.cpu, machine_class.memory, devices)
+        shape = TaskShape.of(ask, bits=0, shares=True)
+        if refusal(machine_class, shape):
             continue
         after = []
         if ask.is_share:
@@ -287,18 +275,21 @@ def test_fragmentation_is_the_sum_of_its_definition(given_machines, takes, mix, 
         else:
             whole = ask.gpu_millis // WHOLE_MILLIS
             after.append([0] * whole + sorted(devices, reverse=True)[whole:])
-        cpu, memory = one.cpu - ask.cpu_millis, one.memory - ask.memory_bytes
-        before = defined(one.kind.model, one.cpu, one.memory, devices)
-        assert increase(one, shape, mix)[0] == min(defined(one.kind.model, cpu, memory, each) - before for each in after)
+        cpu, memory = machine_class.cpu - ask.cpu_millis, machine_class.memory - ask.memory_bytes
+        before = defined(machine_class.kind.model, machine_class.cpu, machine_class.memory, devices)
+        assert increase(machine_class, shape, mix)[0] == min(
+            defined(machine_class.kind.model, cpu, memory, each) - before for each in after
+        )
 
 
+@pytest.mark.capability("88", "Seven tasks that want to be apart are on seven machines, or on all there are")
 @given(machines_of(), some.integers(1, 9))
 def test_tasks_apart_are_on_as_many_machines_as_can_be(given_machines, count):
     """Seven parallel reads land on at least as many machines as there are, or on seven."""
     machines = Machines(given_machines, dict.fromkeys(POOLS, PoolRules()))
     ask = TaskAsk(100, 0)
     pool = given_machines[0].pool
-    able = [index for index, one in enumerate(machines.at) if one.pool == pool and allows(ask, one)]
+    able = [index for index, machine in enumerate(machines.at) if machine.pool == pool and allows(ask, machine)]
 
     answer = place(GangAsk((RoleAsk("read", ask, count, count, "spread"),)), machines, (pool,))
 
@@ -318,6 +309,7 @@ def test_one_role_gets_the_largest_number_that_fits(given_machines, ask, minimum
     assert (len(answer.tasks) if isinstance(answer, Placed) else 0) == (room if room >= minimum else 0)
 
 
+@pytest.mark.capability("95", "No more GPUs are shared than the pool allows, and a part joins one that is shared already")
 @given(machines_of(), some.lists(some.tuples(single_gangs, some.booleans()), min_size=1, max_size=10), some.integers(0, 3))
 def test_no_more_devices_are_lent_in_parts_than_the_pool_allows(given_machines, steps, most):
     machines = Machines(given_machines, dict.fromkeys(POOLS, PoolRules(shares=True, shared_devices_max=most)))

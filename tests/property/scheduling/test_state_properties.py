@@ -15,11 +15,11 @@ from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
-from tenants.quota.limits import Capacity, Limit, LimitedQueue
-from tenants.quota.shares import Shares
+from tenants.capacity.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.capacity.quota.shares import Shares
 from tests.property.scheduling.test_backfill_properties import arrivals_of
 from tests.property.scheduling.test_core_properties import ALL, GPUS, NODES, POOL
 
@@ -35,8 +35,8 @@ limits = some.sampled_from(
 def a_state(limits: dict[str, Limit], policy: Policy) -> State:
     root = LimitedQueue(uuid.UUID(int=1), None, "root")
     queues = [
-        LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": one}})
-        for n, (name, one) in enumerate(limits.items())
+        LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": limit}})
+        for n, (name, limit) in enumerate(limits.items())
     ]
     return State(
         at=0,
@@ -67,7 +67,7 @@ class Twin(Core):
 
 
 def _acts(decisions: tuple[Decision, ...]) -> list[tuple[str, str]]:
-    return [(type(one).__name__, one.id) for one in decisions if isinstance(one, Admit | Claim | Evict)]
+    return [(type(decision).__name__, decision.id) for decision in decisions if isinstance(decision, Admit | Claim | Evict)]
 
 
 @settings(max_examples=80, deadline=None)
@@ -97,14 +97,14 @@ def test_what_moves_and_is_evened_out_goes_on_alike_too(limits: dict[str, Limit]
     slow = [(10 * at, queue, tasks, gpu, cpu, 20 * runs, *more) for at, queue, tasks, gpu, cpu, runs, *more in arrivals]
     replay = replay_twins(limits, slow, 5, fill="spread", rebalances=True, migrations=3, migrates_after_seconds=0)
     outcome = replay.run()
-    event("moved" if outcome.moves else "evicted" if outcome.evictions else "neither")
+    event("migrated" if outcome.migrations else "evicted" if outcome.evictions else "neither")
     assert replay.core.shares.used(0, 0) == (0, 0, 0) or replay.core.seats
 
 
 def replay_twins(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int, *, fill: str = "pack", **more: Any
 ) -> Replay:
-    policy = Policy(backfill_depth=0, least_runtime_seconds=least, patience_seconds=0, preempts=False, **more)
+    policy = Policy(backfill_depth=0, least_runtime_seconds=least, starvation_guard_seconds=0, preempts=False, **more)
     state = replace(a_state(limits, policy), pools=(Pool(POOL, "pool", PoolRules(policy=fill)),))
     machines = Machines(state.machines, {0: PoolRules(policy=fill)})
     core = Twin(machines, Shares(state.queues, state.capacities), policy)
@@ -113,5 +113,5 @@ def replay_twins(
     for number, (at, queue, tasks, gpu, cpu, runs, spare, priority, more) in enumerate(arrivals):
         gang = GangAsk((RoleAsk("worker", TaskAsk(cpu, 1 << 10, gpu), tasks, tasks + more),))
         longest = None if spare is None else runs + spare
-        told.append(Arrival(Job(f"job-{number:02}", queue, gang, (0,), at + 1, priority, max_runtime=longest), runs))
+        told.append(Arrival(JobAsk(f"job-{number:02}", queue, gang, (0,), at + 1, priority, max_runtime=longest), runs))
     return Replay(core, told, grace_seconds=3)

@@ -11,7 +11,7 @@ from bench.waiting import Told, ask, moments_of
 
 TOLD_LEAST = 0.95
 LIVE_LEAST = 0.995
-SHORT, FULL = 12, 200  # Scenes.
+SHORT, FULL = 8, 200  # Scenes.
 CAPS = {"user_cap", "tenant_cap"}
 ROOM = {"no_room", "no_machine", "not_together"}
 

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from kernel.config import current
-from tenants import oidc
-from tenants.oidc import SignInFailed
+from tenants.identity import oidc
+from tenants.identity.oidc import SignInFailed
 from tests.unit.activity.test_targets import ANSWERS_INSIDE, INSIDE
 
 ISSUER, PUBLIC = "https://id.example.org", "93.184.216.34"

@@ -11,10 +11,10 @@ import pytest
 
 from activity.tickets import issue_ticket, redeem_ticket
 from kernel.errors import NotAuthenticated
-from tenants.access import actor_for
-from tenants.credentials import refresh_actors
+from tenants.identity.access import actor_for
+from tenants.identity.credentials import refresh_actors
+from tenants.identity.services import tokens, users
 from tenants.models import Membership, Token, User
-from tenants.services import tokens, users
 from tests.factories.tenants import Cast, make_service_account, make_token
 
 pytestmark = pytest.mark.database

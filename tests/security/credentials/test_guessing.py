@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from tenants import login_throttle
-from tenants.login_throttle import ADDRESS_TRIES_PER_MINUTE
+from tenants.identity import login_throttle
+from tenants.identity.login_throttle import ADDRESS_TRIES_PER_MINUTE
+from tenants.identity.services.device_codes import CODES_PER_MINUTE
 from tenants.models import User
-from tenants.services.device_codes import CODES_PER_MINUTE
 from tests.api.tenants.test_sessions import COOKIE, PASSWORD, browser, code_of, sign_in
 from tests.factories.tenants import Cast, make_session
 from webapi import throttles
@@ -95,6 +95,13 @@ def test_whoever_tries_a_name_from_elsewhere_keeps_its_owner_not_out(alice: User
 
     assert sign_in(browser(), REMOTE_ADDR="198.51.100.1").status_code == 429
     assert sign_in(browser(), REMOTE_ADDR="192.0.2.7").status_code == 201
+
+
+@pytest.mark.parametrize("spelling", ["ALICE@example.org", "al\u0131ce@example.org", "al\u0131ce@EXAMPLE.org"])
+def test_spellings_of_an_address_that_a_database_takes_for_one_are_counted_together(alice: User, spelling: str) -> None:
+    answers = guess("alice@example.org", "198.51.100.1", 5) + guess(spelling, "198.51.100.1", 1)
+
+    assert answers == ["bad_credentials"] * 5 + ["locked"]
 
 
 def test_one_place_that_goes_on_uses_nothing_up_for_the_others(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tenants.identity_claims import Claims, SignInFailed
+from tenants.identity.identity_claims import Claims, SignInFailed
+from tenants.identity.services.external import Policy, connect, person_of
 from tenants.models import Invitation, Membership, User
-from tenants.services.external import Policy, connect, person_of
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of, sign_in
 from tests.factories.tenants import Cast, make_user, now
 
@@ -101,6 +101,16 @@ def test_whoever_claims_an_address_does_not_get_its_owners_single_sign_on(cast: 
 
     assert person.pk != trap.pk
     assert person.email_is_confirmed
+
+
+@pytest.mark.parametrize("kept", [TAKEN, TAKEN.replace("i", "\u0131")])
+def test_another_mailbox_that_a_database_takes_for_the_same_opens_no_account(cast: Cast, kept: str) -> None:
+    """`victor` with a dotless i is another mailbox; PostgreSQL finds either by the capitals of the other."""
+    there = make_user("there", email=kept)
+    other = TAKEN if kept != TAKEN else TAKEN.replace("i", "\u0131")
+
+    assert person_of(claims(other), policy=ANY, now=now()).pk != there.pk
+    assert person_of(claims(kept.upper() if kept.isascii() else kept, subject="subject-2"), policy=ANY, now=now()).pk == there.pk
 
 
 def test_whoever_claims_an_address_keeps_its_owner_out_of_nothing(api: Api, cast: Cast) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import MountRef, Stream, TaskName, Workload
+from clusters.engines.interface import GiveUp, MountRef, Stream, TaskName, Workload
 from controlplane.selftest.boundaries import PROBE, read
 from tests.contract.engines.bench import Behaviour, Bench
 from tests.contract.engines.test_exec import execute
@@ -56,12 +56,14 @@ def platform_files(data_dir: Path) -> tuple[Path, ...]:
     return paths
 
 
+@pytest.mark.capability("26", "A running job reads neither the database nor another tenant's files")
 def test_the_database_and_the_key_are_closed_to_jobs(bench: Bench, platform_files: tuple[Path, ...]) -> None:
     output = run(bench, "".join(f"cat {path}; cp {path} copy; cat copy; echo x >> {path};" for path in platform_files))
     assert CANARY not in output
     assert [path.read_text() for path in platform_files] == [CANARY, CANARY]
 
 
+@pytest.mark.capability("26", "A running job reads neither the database nor another tenant's files")
 def test_another_tenants_working_directory_and_logs_are_closed(bench: Bench, alices_job: Workload, data_dir: Path) -> None:
     attempt = data_dir / "engine" / "here" / "attempts" / str(alices_job.attempt_id)
     assert (attempt / "work" / "result.txt").read_text().strip() == CANARY
@@ -289,6 +291,51 @@ class TestInASandbox:
         code = f"import socket; socket.create_connection(('127.0.0.1', {listener}), 2); print('reached')"
         assert "reached" in run(bench, f'/usr/bin/python3 -c "{code}"')
         assert "reached" not in run(bench, f'/usr/bin/python3 -c "{code}"', network=False)
+
+    def test_a_builder_of_images_has_all_rights_in_a_namespace_and_its_tenants_outside(
+        self, bench: Bench, alices_job: Workload, platform_files: tuple[Path, ...], data_dir: Path
+    ) -> None:
+        """What puts an image together mounts and changes its root; to the host it is its tenant."""
+        attempt = data_dir / "engine" / "here" / "attempts" / str(alices_job.attempt_id)
+        shell = (
+            "id -u; cat /proc/self/uid_map; mkdir /tmp/m && mount -t tmpfs none /tmp/m && echo mounted; "
+            "unshare --user true || echo closed; unshare --mount true && echo own; unshare --uts true && echo named; "
+            "for each in net pid ipc cgroup time; do unshare --$each true && echo MORE; done; "
+            "touch /tmp/f && chown 5:6 /tmp/f && stat -c %u:%g /tmp/f; "
+            "python3 -c 'import os; os.setuid(5)' || echo no other user; "
+            "mount -o remount,rw /usr; mount -o remount,rw,bind /usr; touch /usr/planted /etc/planted && echo PLANTED; "
+            f"cat /etc/shadow {' '.join(map(str, platform_files))} {attempt}/work/result.txt; ls {data_dir}; "
+            "mknod /tmp/disk b 8 0; mount -t proc proc /tmp/m; nsenter -t 1 -m true; kill -9 -1"
+        )
+        workload = bench.workload(Behaviour(shell, Script()), tenant=CAROL)
+        builders = tuple(replace(task, builds_image=True) for task in workload.tasks)
+        output = run(bench, shell, tasks=builders)
+        lines = output.split("\n")
+        assert lines[0] == "0"
+        assert lines[1].split() == ["0", str(200_000 + CAROL), "1"]
+        for said in ("mounted", "closed", "own", "named", "0:0", "no other user"):
+            assert said in lines, output
+        assert "MORE" not in lines, "a network of its own, say, would come with rights over more of the kernel"
+        assert CANARY not in output
+        assert "PLANTED" not in output
+        assert not re.search(r"^root:[*x!$]", output, re.MULTILINE), output
+        assert not Path("/usr/planted").exists()
+
+    def test_a_link_in_a_volume_leads_no_mount_over_the_system(self, bench: Bench, data_dir: Path) -> None:
+        """`/newroot` and `/oldroot` are what bubblewrap calls the sandbox and the host while it makes the view."""
+        outer, inner = data_dir / "volumes" / "outer", data_dir / "volumes" / "inner"
+        for place in (outer, inner):
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o777)
+        (outer / "link").symlink_to("/newroot")
+        mounts = (
+            MountRef(uuid.uuid4(), str(outer), "/data", read_only=False),
+            MountRef(uuid.uuid4(), str(inner), "/data/link/usr", read_only=False),
+        )
+        workload = replace(bench.workload(Behaviour("id", Script()), tenant=CAROL), mounts=mounts)
+        (answer,) = bench.engine.ensure([workload])
+        assert isinstance(answer, GiveUp)
+        assert (answer.code, "lies below" in answer.detail) == ("mount_target_refused", True)
 
     def test_a_volume_is_written_by_its_group_and_read_only_where_said(self, bench: Bench, data_dir: Path) -> None:
         from clusters.hostfiles import TenantFiles

@@ -66,6 +66,18 @@ def test_a_mount_from_outside_or_over_the_system_is_refused(launcher: DirectLaun
     assert os.listdir(data_dir / "engine" / "here" / "attempts") == []
 
 
+def test_a_mount_below_another_one_is_refused(launcher: DirectLauncher, data_dir: Path) -> None:
+    """A link in the outer one would lead bubblewrap, which has the launcher's rights, to whatever its owner likes."""
+    inner = StartMount(str(data_dir), "/data/link/usr", False)
+    outer = StartMount(str(data_dir), "/data", False)
+    own = StartMount(str(data_dir), str(data_dir), False)
+    below = StartMount(str(data_dir / "engine"), f"{data_dir}/engine", False)
+    for mounts in ((outer, inner), (inner, outer), (own, below)):
+        (started,) = launcher.start([attempt(data_dir, mounts=mounts, sandbox=True)])
+        assert started.outcome is StartOutcome.IMPOSSIBLE
+        assert "lies below" in started.detail
+
+
 def test_signals_reach_only_processes_that_the_launcher_itself_recorded(launcher: DirectLauncher, data_dir: Path) -> None:
     attempt(data_dir)
     with pytest.raises(LauncherRefused):

@@ -14,7 +14,8 @@ import pytest
 import uvicorn
 
 from kernel.config import Config
-from webapi.connections import Bounds, bounded
+from upstream.uvicorn import gated
+from webapi.connections import Bounds
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -41,7 +42,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
 async def serving(bounds: Bounds, *, keep_alive: int = 30) -> AsyncGenerator[int]:
     listening = socket.create_server(("127.0.0.1", 0), backlog=2 * COUNT)
     config = uvicorn.Config(
-        application, lifespan="off", log_config=None, http=bounded(bounds), ws="websockets-sansio", timeout_keep_alive=keep_alive
+        application, lifespan="off", log_config=None, http=gated(bounds), ws="websockets-sansio", timeout_keep_alive=keep_alive
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -195,7 +196,7 @@ def test_the_server_runs_with_these_bounds(config: Config) -> None:
 
     protocol = server(config).config.http
     assert isinstance(protocol, type)
-    assert protocol._bounds == Bounds()  # type: ignore[attr-defined]  # What `bounded` made of it.
+    assert protocol._gate == Bounds()  # type: ignore[attr-defined]  # What `gated` made of it.
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ def test_a_tenant_has_a_limit_for_all_its_tokens_together(cast: Cast, api: Api) 
     assert 1 <= int(refused["Retry-After"]) <= 60
 
 
+@pytest.mark.capability("26", "A flood of requests from one tenant leaves the others served")
 def test_other_tenants_are_served_meanwhile_and_operators_get_in(cast: Cast, api: Api) -> None:
     assert 429 in flood(api, cast.bob.user, 14)
 

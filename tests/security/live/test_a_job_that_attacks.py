@@ -153,6 +153,7 @@ def expect_nothing(platform: LivePlatform, said: dict[str, Any]) -> None:
     assert not [path for path in paths_below(platform.data_dir) if path.name == "planted"]
 
 
+@pytest.mark.capability("26", "A job that attacks the platform's servers, port, launcher and processes is refused")
 def test_a_job_is_refused_everything(live_platform: LivePlatform, carol: LiveUser, targets: dict[str, Any]) -> None:
     spec = {"name": "attack", "command": ["/usr/bin/python3", "-c", ATTACK, json.dumps(targets)]}
     job = carol.submit(spec, wait=True)
@@ -164,6 +165,7 @@ def test_a_job_is_refused_everything(live_platform: LivePlatform, carol: LiveUse
     expect_nothing(live_platform, said)
 
 
+@pytest.mark.capability("26", "A job that attacks the platform's servers, port, launcher and processes is refused")
 def test_so_is_its_user_outside_the_sandbox(live_platform: LivePlatform, carol: LiveUser, targets: dict[str, Any]) -> None:
     """The kernel alone refuses what the sandbox would hide."""
     uid = int(carol.logs(carol.submit({"name": "who", "command": "id -u"}, wait=True)))

@@ -66,6 +66,11 @@ def credentials(platform: LivePlatform, alice: LiveUser) -> dict[str, str]:
     again = alice.request("POST", "/subscriptions", json=hook, headers=key)
     assert (again.status_code, again.json()["code"]) == (409, "shown_once")
     words["the secret of a webhook"] = subscribed["secret"]
+    words["the token of a chat"] = word("chat")
+    settings = {"token": f"1:{words['the token of a chat']}", "chat": "1"}
+    chat = {"tenant": alice.tenant, "channel": "telegram", "settings": settings, "kinds": ["budget"]}
+    made = alice.api("POST", "/subscriptions", chat, headers={"Idempotency-Key": word("key")})
+    alice.api("PATCH", f"/subscriptions/{made['id']}", {"settings": settings})
     words["a ticket"] = alice.api("POST", "/tickets")["ticket"]
     return words
 
@@ -84,11 +89,15 @@ def errors(platform: LivePlatform, alice: LiveUser) -> dict[str, str]:
     assert alice.request("PUT", path, content=broken, headers=headers).status_code == 400
     nul = f"{words['the body of a refused request']}\0"
     assert alice.request("PUT", path, json={"value": nul}).status_code in {400, 422}
+    words["the token of a refused chat"] = word("chat")
+    chat = {"channel": "slack", "settings": {"address": f"https://evil.example/{words['the token of a refused chat']}"}}
+    assert alice.request("POST", "/subscriptions", json=chat).status_code == 422
     asked = {"token": words["the query of a refused request"]}
     assert alice.request("GET", "/jobs", params=asked).status_code == 422
     return words
 
 
+@pytest.mark.capability("26", "Secrets planted everywhere are found nowhere")
 def test_nothing_that_was_planted_is_found_anywhere(live_platform: LivePlatform, planted: Planted) -> None:
     assert where_found(live_platform, planted.words) == []
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.factories.kubeconfig import kubeconfig
 from tests.security.matrix.principals import RANK, STRANGERS, Who
 from tests.security.matrix.world import Side, World, job_document, put_file
 
@@ -136,6 +137,11 @@ PUBLIC = frozenset(
 )
 
 
+def new_cluster(world: World, side: Side) -> dict[str, Any]:
+    """Behind a port that nothing listens at."""
+    return {"name": f"new-{side.tenant.slug}", "kind": "kubernetes", "credentials": kubeconfig("https://127.0.0.1:9")}
+
+
 def tenant_query(world: World, side: Side) -> dict[str, str]:
     return {"tenant": side.tenant.slug}
 
@@ -228,6 +234,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/events/stream": viewer(query=tenant_query),
     "POST /api/v1/tickets": account(),
     "GET /api/v1/audit": listing(),
+    "GET /api/v1/notification-channels": account(),
     "GET /api/v1/subscriptions": listing(),
     "POST /api/v1/subscriptions": viewer(
         body=lambda world, side: {
@@ -247,7 +254,12 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/selftests": listing(),
     # Clusters.
     "GET /api/v1/clusters": listing(),
+    "POST /api/v1/clusters": installation(Who.OPERATOR, body=new_cluster),
+    "POST /api/v1/clusters:check": installation(Who.OPERATOR, body=new_cluster),
     "GET /api/v1/clusters/{cluster_id}": installation(),
+    "PATCH /api/v1/clusters/{cluster_id}": installation(Who.OPERATOR, body=lambda world, side: {"is_enabled": False}),
+    "DELETE /api/v1/clusters/{cluster_id}": installation(Who.OPERATOR, also=frozenset({409})),  # Attempts live there.
+    "POST /api/v1/clusters/{cluster_id}/check": installation(Who.OPERATOR, body=lambda world, side: {}),
     "GET /api/v1/pools": listing(),
     "GET /api/v1/pools/{pool_id}": installation(),
     "PATCH /api/v1/pools/{pool_id}": installation(Who.OPERATOR, body=lambda world, side: {"policy": "pack"}),
@@ -372,6 +384,12 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/tenants/{tenant}/secrets": member(),
     "PUT /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403, body=lambda world, side: {"value": "new"}),
     "DELETE /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403),
+    "GET /api/v1/tenants/{tenant}/registries": member(),
+    "PUT /api/v1/tenants/{tenant}/registries/{host}": manager(
+        operator=403, body=lambda world, side: {"username": "robot", "password": "new"}
+    ),
+    "DELETE /api/v1/tenants/{tenant}/registries/{host}": manager(operator=403),
+    "POST /api/v1/tenants/{tenant}/registries/{host}/check": member(body=lambda world, side: {"image": None}),
     "GET /api/v1/tenants/{tenant}/service-accounts": viewer(),
     "POST /api/v1/tenants/{tenant}/service-accounts": manager(operator=403, body=lambda world, side: {"name": "new"}),
     "DELETE /api/v1/tenants/{tenant}/service-accounts/{user_id}": manager(operator=403),

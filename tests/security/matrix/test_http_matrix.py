@@ -27,6 +27,7 @@ NO_IDS = (
 )
 
 
+@pytest.mark.capability("26", "Every operation gives each kind of caller what is theirs, for own and foreign objects")
 def test_every_operation_has_an_expectation_and_every_expectation_an_operation() -> None:
     assert {str(operation) for operation in OPERATIONS} == set(EXPECTATIONS)
 
@@ -59,6 +60,7 @@ def test_the_public_operations_are_exactly_those_on_the_list() -> None:
     assert open_in_description == PUBLIC
 
 
+@pytest.mark.capability("26", "Every operation gives each kind of caller what is theirs, for own and foreign objects")
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_nobody_gets_an_answer_that_is_not_theirs(operation: Operation, world: World) -> None:
     expect = EXPECTATIONS.get(str(operation))
@@ -76,6 +78,9 @@ def test_nobody_gets_an_answer_that_is_not_theirs(operation: Operation, world: W
     assert not wrong, "\n".join([str(operation), *wrong])
 
 
+@pytest.mark.capability(
+    "26", "What another tenant has cannot be named in a query, cursor or body, nor by a field of the server's"
+)
 @pytest.mark.parametrize("operation", [entry for entry in OPERATIONS if EXPECTATIONS.get(str(entry), Expect()).bad_ids], ids=str)
 def test_an_id_of_another_tenant_in_the_body_does_not_exist(operation: Operation, world: World) -> None:
     expect = EXPECTATIONS[str(operation)]
@@ -110,6 +115,7 @@ def test_an_id_that_is_none_does_not_exist(operation: Operation, world: World) -
     assert not wrong, "\n".join([str(operation), *wrong])
 
 
+@pytest.mark.capability("56", "Viewers, members, managers and operators may do what the table of permissions says")
 def test_the_matrix_covers_what_it_claims() -> None:
     """The table itself: success for the least caller, refusal just below."""
     line = Expect(Who.MEMBER)

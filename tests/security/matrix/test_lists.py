@@ -95,7 +95,7 @@ def test_what_another_tenant_adds_changes_no_answer(operation: Operation, world:
 
 @pytest.mark.parametrize(
     ("path", "module"),
-    [("/api/v1/priority-requests", "jobs.api.order"), ("/api/v1/quota/requests", "tenants.api.quota_requests")],
+    [("/api/v1/priority-requests", "jobs.api.order"), ("/api/v1/quota/requests", "tenants.capacity.api.quota_requests")],
 )
 def test_a_list_that_forgets_its_tenants_is_found(path: str, module: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of this matrix: it is worth no more than what it catches."""

@@ -60,6 +60,9 @@ def ask(operation: Operation, world: World, who: Who, query: dict[str, Any]) -> 
     return response
 
 
+@pytest.mark.capability(
+    "26", "What another tenant has cannot be named in a query, cursor or body, nor by a field of the server's"
+)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_what_another_tenant_has_cannot_be_named_in_a_query(operation: Operation, world: World) -> None:
     wrong = []

@@ -22,6 +22,7 @@ FOR_READERS = {
     "POST /api/v1/tickets": "A ticket carries the scopes of the token that asked for it.",
     "POST /api/v1/what-if": "It is a question: nothing is written.",
     "POST /api/v1/jobs:convert": "As above.",
+    "POST /api/v1/tenants/{tenant}/registries/{host}/check": "As above; the account's password stays with the platform.",
     "POST /api/v1/templates/{template_id}/render": "It makes a document; submitting it asks for the scope jobs.",
     "POST /api/v1/announcements/{announcement_id}/dismiss": "It hides words from whoever asked, and from nobody else.",
     "POST /api/v1/session": "The password is the credential, whatever token is sent along.",
@@ -49,8 +50,8 @@ def test_a_token_for_reading_changes_nothing(operation: Operation, world: World)
 def test_accepting_an_invitation_asks_for_the_account_and_its_address(world: World) -> None:
     """A real code: the matrix has none."""
     from kernel.actor import TenantRole
+    from tenants.identity.services.invitations import invite_user
     from tenants.models import Membership
-    from tenants.services.invitations import invite_user
     from tests.factories.tenants import SYSTEM, make_user, now
 
     with transaction.atomic():

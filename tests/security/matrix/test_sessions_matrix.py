@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from rest_framework.test import APIClient
 
-from tenants.api.authentication import csrf_of
+from tenants.identity.api.authentication import csrf_of
 from tests.factories.sockets import Socket
 from tests.factories.tenants import make_session
 from tests.security.matrix.expectations import EXPECTATIONS, PUBLIC

@@ -92,6 +92,7 @@ async def test_a_page_of_another_origin_is_refused_with_a_valid_token(route: str
     assert not await opens(route, world.principals[Who.MANAGER], origin=origin)
 
 
+@pytest.mark.capability("26", "A live connection hears its own tenant and no other")
 @pytest.mark.parametrize("route", ROUTES)
 async def test_a_caller_hears_its_own_tenant_and_no_other_exists(route: str) -> None:
     world = await sync_to_async(make_world)()

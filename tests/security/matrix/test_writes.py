@@ -37,6 +37,9 @@ UNAUDITED = {
     "POST /api/v1/saved-filters": "A bookmark of one's own.",
     "DELETE /api/v1/saved-filters/{filter_id}": "A bookmark of one's own.",
     "POST /api/v1/templates/{template_id}/render": "It counts that a template was used; the job made of it is audited.",
+    "POST /api/v1/clusters:check": "It looks at a cluster, and stores nothing.",
+    "POST /api/v1/clusters/{cluster_id}/check": "As above.",
+    "POST /api/v1/tenants/{tenant}/registries/{host}/check": "It asks a registry, and stores nothing.",
     "POST /api/v1/invitations:read": "It changes nothing; a POST, so that the code stands in no address and no log.",
 }
 # Writes that succeed for no caller of this world, each with the place where their row is shown.
@@ -52,6 +55,7 @@ SHOWN_ELSEWHERE = {
     "POST /api/v1/device-codes/{user_code}/deny": "As above.",
     "POST /api/v1/identities:connect-directory": "Here is no directory; `tests/api/tenants/test_directory.py` shows its row.",
     "POST /api/v1/tenants/{tenant}/delete": "Here it is not disabled; `tests/api/jobs/test_disabled_tenants.py` shows its row.",
+    "DELETE /api/v1/clusters/{cluster_id}": "Attempts live there; `tests/services/clusters/test_registration.py` shows its row.",
     "POST /api/v1/invitations:accept": "Here the code is invented; accepting a real one is audited, which its own tests show.",
 }
 WITHOUT_ROW = UNAUDITED.keys() | SHOWN_ELSEWHERE.keys()
@@ -120,6 +124,9 @@ def everything() -> str:
     return digest.hexdigest()
 
 
+@pytest.mark.capability(
+    "26", "What another tenant has cannot be named in a query, cursor or body, nor by a field of the server's"
+)
 @pytest.mark.parametrize("operation", WRITES, ids=str)
 def test_a_field_that_belongs_to_the_server_is_refused_by_name(operation: Operation, world: World) -> None:
     """All of them at once and at every level; the answer names each, so that none was taken in silence."""

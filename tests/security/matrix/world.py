@@ -134,6 +134,19 @@ def secrets(world: World, side: Side) -> None:
 
 
 @maker
+def registries(world: World, side: Side) -> None:
+    from images.models import RegistryAccount
+    from images.services import accounts
+
+    host = f"{side.canary}.registry.invalid"
+    ciphertext = accounts._seal(side.tenant.pk, host, "sealed")
+    RegistryAccount.objects.create(
+        tenant=side.tenant, host=host, username="robot", ciphertext=ciphertext, created_at=now(), updated_at=now()
+    )
+    side.values["registries"] = host
+
+
+@maker
 def invitations(world: World, side: Side) -> None:
     from tenants.models import Invitation
 
@@ -293,7 +306,7 @@ def activity(world: World, side: Side) -> None:
 @maker
 def storage(world: World, side: Side) -> None:
     from storage.services.volumes import grant_volume
-    from tenants.access import actor_for
+    from tenants.identity.access import actor_for
     from tests.factories.storage import an_upload, make_volume
     from tests.factories.tenants import SYSTEM
 
@@ -343,7 +356,7 @@ def jobs(world: World, side: Side) -> None:
     from kernel.ids import new_id
     from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
     from storage.models import Artifact
-    from tenants.access import actor_for
+    from tenants.identity.access import actor_for
     from tests.factories.storage import a_checkpoint_of
 
     actor = actor_for(side.owner, None)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from activity.models import AuditEvent, Delivery, Event, Subscription
+from activity.notifications.channels.mail import compose
 from activity.notifications.fanout import fan_out
-from activity.notifications.mail import compose
 from activity.sequencer import sequence
 from jobs.models import Job
 from jobs.services.priority_requests import approve, request_for_job, sweep_requests
 from kernel.actor import TenantRole
-from tenants.lifecycle import BookingState, EditState
+from tenants.capacity.lifecycle import BookingState, EditState
+from tenants.capacity.quota.edits import Change
 from tenants.models import Booking, Membership, QuotaEdit, User
-from tenants.quota.edits import Change
 from tenants.services import NewBooking, apply_due_edits, book, edit_limits, sweep_bookings
 from tests.builders.quay import Quay
 from tests.factories.clusters import a_cluster
@@ -35,7 +35,7 @@ def told() -> list[tuple[str, str]]:
     Delivery.objects.all().delete()
     fan_out(now())
     names = dict(User.objects.values_list("id", "name"))
-    return sorted((names[one.user_id], one.payload["notice"]["title"]) for one in Delivery.objects.all())
+    return sorted((names[delivery.user_id], delivery.payload["notice"]["title"]) for delivery in Delivery.objects.all())
 
 
 def test_managers_hear_of_a_request_and_who_asked_of_the_answer(quay: Quay) -> None:
@@ -115,7 +115,7 @@ def test_a_planned_edit_is_refused_once_its_author_may_not_make_it_any_more(cast
     planned.refresh_from_db()
     assert planned.state == EditState.REFUSED
     code = "author_disabled" if how == "disabled" else "author_lost_right"
-    assert [(one["path"], one["code"]) for one in planned.problems] == [("/changes", code)]
+    assert [(problem["path"], problem["code"]) for problem in planned.problems] == [("/changes", code)]
     assert "alice" in planned.problems[0]["message"]
     names = [name for name, _ in told()]
     assert names == (["alice", "bob", "otto"] if how == "demoted" else ["bob", "otto"]), "whoever is gone hears nothing"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import sqlite3
 import subprocess
@@ -22,10 +23,11 @@ from controlplane.backup import archive, databases, keys, make, stores, swap
 from controlplane.backup import restore as restoring
 from controlplane.backup.archive import BackupError, verify
 from controlplane.backup.make import make_backup
+from controlplane.backup.progress import Progress
 from controlplane.backup.restore import restore
-from controlplane.backup.telling import Teller
 from kernel.config import Config
 from kernel.version import VERSION
+from tests.builders.stores import tables_in_file
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = "0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
@@ -43,10 +45,11 @@ def manage(data_dir: Path, *words: object, **settings: str) -> subprocess.Comple
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation with tables and a key."""
+    """An installation with the tables of this run and a key."""
     folder = tmp_path_factory.mktemp("template")
-    done = manage(folder, "migrate", "-v0")
-    assert done.returncode == 0, done.stderr
+    shutil.copy(tables_in_file(), folder / "berth.sqlite3")
+    (folder / "secret.key").touch(mode=0o600)
+    (folder / "secret.key").write_text(secrets.token_urlsafe(64) + "\n")
     return folder
 
 
@@ -64,7 +67,7 @@ def config(template: Path, tmp_path: Path, configure: Callable[..., Config], mon
 
 def back_up(config: Config, **options: Any) -> Path:
     path = config.data_dir.parent / "backup.tar"
-    make_backup(config, path, teller=Teller(), **options)
+    make_backup(config, path, progress=Progress(), **options)
     return path
 
 
@@ -139,12 +142,13 @@ def test_a_backup_under_writers_is_one_moment_of_the_database(config: Config) ->
         assert file is not None
         (config.data_dir / "copied.sqlite3").write_bytes(file.read())
     with sqlite3.connect(config.data_dir / "copied.sqlite3") as copied:
-        [(ones,)] = copied.execute("SELECT count(*) FROM one")
+        [(rows,)] = copied.execute("SELECT count(*) FROM one")
         [(others,)] = copied.execute("SELECT count(*) FROM other")
-    assert ones == others
-    assert 0 < ones <= written
+    assert rows == others
+    assert 0 < rows <= written
 
 
+@pytest.mark.capability("120", "A damaged, foreign or newer backup changes nothing")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -161,10 +165,11 @@ def test_a_damaged_file_is_refused_and_nothing_changes(config: Config, damage: C
     path.write_bytes(damage(path.read_bytes()))
     before = _files(config.data_dir)
     with pytest.raises(BackupError, match=r"damaged|no backup|not complete"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
     assert _files(config.data_dir) == before
 
 
+@pytest.mark.capability("120", "A damaged, foreign or newer backup changes nothing")
 def test_a_backup_of_a_newer_release_is_refused(config: Config) -> None:
     path = back_up(config)
 
@@ -176,28 +181,29 @@ def test_a_backup_of_a_newer_release_is_refused(config: Config) -> None:
 
     rewrite(path, change)
     with pytest.raises(BackupError, match=r"made by Berth 9\.9\.9.*jobs 0999_of_the_future.*Restore it with 9\.9\.9"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
 
 
 def test_a_backup_of_another_kind_of_database_is_refused(config: Config, configure: Callable[..., Config]) -> None:
     path = back_up(config)
     other = configure(database_url="postgresql://nobody@localhost/none")
     with pytest.raises(BackupError, match="holds a sqlite database and this installation uses postgresql"):
-        restore(other, path, teller=Teller())
+        restore(other, path, progress=Progress())
 
 
+@pytest.mark.capability("120", "A damaged, foreign or newer backup changes nothing")
 def test_keys_that_would_open_nothing_are_refused(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     path = back_up(config, with_keys=False)
     assert "keys/secret.key" not in names(path)
     (config.data_dir / "secret.key").write_text("another-key-of-the-same-length-0123456789\n")
     with pytest.raises(BackupError, match="is not the key that this backup was made under"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
     (config.data_dir / "secret.key").unlink()
     with pytest.raises(BackupError, match="The backup holds no key"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
     monkeypatch.setenv("BERTH_SECRET_KEY", KEY)
     with pytest.raises(BackupError, match="BERTH_SECRET_KEY is not the key"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
 
 
 def test_sealed_keys_need_their_passphrase(config: Config) -> None:
@@ -206,9 +212,9 @@ def test_sealed_keys_need_their_passphrase(config: Config) -> None:
     assert keys.SEALED in names(path)
     assert key.strip() not in path.read_bytes()
     with pytest.raises(BackupError, match=r"sealed\. Give the passphrase"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
     with pytest.raises(BackupError, match="does not open the keys"):
-        restore(config, path, passphrase="another passphrase, wrong", teller=Teller())
+        restore(config, path, passphrase="another passphrase, wrong", progress=Progress())
     with tarfile.open(path) as tar:
         file = tar.extractfile(keys.SEALED)
         assert file is not None
@@ -229,9 +235,9 @@ def test_a_full_disk_is_refused_before_anything_is_written(config: Config, monke
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=1024**2))
     other = config.data_dir.parent / "other.tar"
     with pytest.raises(BackupError, match=r"needs up to .* MiB .*1\.0 MiB are free"):
-        make_backup(config, other, teller=Teller())
+        make_backup(config, other, progress=Progress())
     with pytest.raises(BackupError, match="The restore needs up to"):
-        restore(config, path, teller=Teller())
+        restore(config, path, progress=Progress())
     assert sorted(os.listdir(other.parent)) == ["backup.tar", "data"]
 
 
@@ -252,7 +258,7 @@ def test_a_running_platform_is_not_restored(config: Config) -> None:
     lock = instance.lock_data_directory(config)
     try:
         with pytest.raises(BackupError, match="must be stopped before it is restored"):
-            restore(config, path, teller=Teller())
+            restore(config, path, progress=Progress())
     finally:
         os.close(lock)
 
@@ -424,7 +430,7 @@ def test_old_backups_go_only_when_asked_and_only_ours(config: Config) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(config: Config) -> None:
     with pytest.raises(BackupError, match="is no directory"):
-        make_backup(config, config.data_dir / "none" / "x.tar", teller=Teller())
+        make_backup(config, config.data_dir / "none" / "x.tar", progress=Progress())
     assert make.default_path(config, restoring.datetime.fromisoformat("2026-11-21T04:05:06+00:00")) == (
         config.data_dir / "backups" / "berth-20261121T040506Z.tar"
     )

@@ -51,6 +51,7 @@ def test_contact_as_before_costs_one_read(django_assert_num_queries: Callable[..
         set_condition(cluster.pk, ClusterCondition.REACHABLE, "", LATER)
 
 
+@pytest.mark.capability("57", "A cordoned node takes nothing new, with the operator's words, until it is released")
 def test_a_cordoned_node_takes_nothing_new_until_it_is_released() -> None:
     node = make_node()
     cordon_node(actor=OPERATOR, node_id=node.pk, reason="Fan 3", now=NOW)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import uuid
 
+import pytest
+
 from clusters.services.grouping import Group, KnownPool, group_nodes, shape_of, unevenness
 from kernel.limits import GIB, MIB
 from tests.factories.clusters import node_facts
@@ -23,6 +25,7 @@ def test_equal_nodes_make_one_pool_named_for_their_gpus() -> None:
     assert members(group_nodes(nodes, [], {})) == {"a100": ["a", "b"], "cpu": ["c"]}
 
 
+@pytest.mark.capability("70", "A pool never holds a machine of another model, other cores or other memory")
 def test_nodes_of_another_size_get_a_pool_that_says_the_size() -> None:
     nodes = [node_facts("a", cores=8), node_facts("b", cores=16), node_facts("c", cores=8, memory_bytes=64 * GIB)]
     assert members(group_nodes(nodes, [], {})) == {"cpu": ["a"], "cpu-16c-32g": ["b"], "cpu-8c-64g": ["c"]}
@@ -33,6 +36,7 @@ def test_a_little_less_memory_is_the_same_pool() -> None:
     assert members(group_nodes(nodes, [], {})) == {"cpu": ["a", "b"]}
 
 
+@pytest.mark.capability("70", "A pool never holds a machine of another model, other cores or other memory")
 def test_simulated_gpus_never_share_a_pool_with_real_ones() -> None:
     nodes = [node_facts("a", gpus=4), node_facts("b", gpus=4, simulated=True)]
     groups = group_nodes(nodes, [], {})
@@ -46,6 +50,7 @@ def test_a_broken_gpu_does_not_move_its_node() -> None:
     assert members(group_nodes([broken], [pool], {"a": pool.id})) == {"a100": ["a"]}
 
 
+@pytest.mark.capability("58", "A pool whose machines were all exchanged or changed alike keeps its limits")
 def test_a_pool_whose_nodes_all_grew_keeps_its_identity_and_takes_their_shape() -> None:
     before = node_facts("a")
     pool = known("cpu", before)

@@ -152,6 +152,8 @@ def test_a_cluster_of_a_kind_without_engine_says_so() -> None:
         engine_for(make_cluster(kind="slurm").pk)
 
 
+@pytest.mark.capability("30", "A pool says in which driver, kernel, system or architecture its machines differ")
+@pytest.mark.capability("70", "A pool says in which driver, kernel, system or architecture its machines differ")
 def test_a_pool_tells_in_what_its_nodes_differ_until_they_are_alike_again() -> None:
     cluster = make_cluster()
     for minute, drivers in enumerate((("1", "1"), ("1", "2"), ("2", "2"))):
@@ -162,6 +164,7 @@ def test_a_pool_tells_in_what_its_nodes_differ_until_they_are_alike_again() -> N
         assert uneven == ({"gpu_driver": ["1", "2"]} if minute == 1 else {})
 
 
+@pytest.mark.capability("70", "A pool never holds a machine of another model, other cores or other memory")
 def test_a_pool_never_holds_machines_of_another_shape() -> None:
     """What differs in model, cores, or memory beyond firmware's share goes to a pool of its own, also when it changes later."""
     cluster = a_cluster().with_nodes(2, gpus=8).build()

@@ -53,6 +53,8 @@ def test_what_was_sampled_is_read_back_with_its_unit() -> None:
     assert series.times == tuple(START + number * STEP for number in range(4))
 
 
+@pytest.mark.capability("41", "A gap is marked, never silent")
+@pytest.mark.capability("93", "The use of a task's GPUs is measured and kept, and a gap stays a gap")
 def test_a_missed_interval_is_a_gap_and_nothing_fills_it() -> None:
     end = fill(8, skip=(2, 3))
     assert read(START, end).values == (1, 2, None, None, 5, 6, 7, 8)

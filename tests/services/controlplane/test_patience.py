@@ -12,9 +12,9 @@ from psycopg_pool import PoolTimeout
 from kernel import deadlines
 from kernel.config import current
 from kernel.errors import StorageFull, Unavailable
+from kernel.units import TRIES_MAX, run_unit, sqlstate_of
 from reconciling.models import Lease
 from webapi.problems import as_failure
-from webapi.units import TRIES_MAX, run_unit, sqlstate_of
 
 
 def of_server(kind: type[psycopg.Error]) -> OperationalError:

@@ -11,7 +11,6 @@ import redis
 
 from clusters.models import ClusterCondition
 from clusters.services import set_condition
-from controlplane import readiness
 from controlplane.processes.heartbeat import Heartbeat
 from kernel import clock
 from kernel.clock import database_now
@@ -43,11 +42,11 @@ def results() -> dict[str, CheckResult]:
 
 def test_every_part_is_named_and_well(scheduled: Lease) -> None:
     found = results()
-    others = {"broker", "channel_layer", "clusters", "processes", "quarantine", "scheduler", "set_aside"}
+    others = {"broker", "clusters", "processes", "quarantine", "scheduler", "set_aside"}
     assert set(found) == {"database", "database_writes", "disk", *others}
     assert [result for result in found.values() if not result.is_ok] == []
     kind = "redis" if current().redis_url else "memory"
-    assert (found["broker"].detail, found["channel_layer"].detail, found["scheduler"].detail) == (kind, kind, "led")
+    assert (found["broker"].detail, found["scheduler"].detail) == (kind, "led")
 
 
 @pytest.mark.parametrize("silent_seconds", [1, 29])
@@ -74,7 +73,7 @@ def test_without_a_scheduler_nothing_is_ready(scheduled: Lease, state: str) -> N
     else:
         Lease.objects.update(expires_at=None if state == "resigned" else database_now() - timedelta(seconds=31))
     found = results()["scheduler"]
-    assert (found.is_ok, found.detail) == (False, "Nobody schedules. Start a scheduler process.")
+    assert (found.is_ok, found.detail) == (False, "No scheduler runs. Start a scheduler process.")
 
 
 def test_a_broker_that_is_gone_is_said_without_its_address(scheduled: Lease, configure: Callable[..., Config]) -> None:
@@ -83,19 +82,6 @@ def test_a_broker_that_is_gone_is_said_without_its_address(scheduled: Lease, con
     assert (found["broker"].is_ok, found["broker"].detail) == (False, "Redis does not answer: ConnectionError.")
     assert found["database"].is_ok
     assert found["scheduler"].is_ok
-
-
-def test_a_channel_layer_that_is_gone_is_said(
-    scheduled: Lease, configure: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Broken:
-        async def group_send(self, group: str, message: object) -> None:
-            raise redis.ConnectionError("Error 111 connecting to secret-host:6379")
-
-    configure(redis_url="redis://127.0.0.1:1/0")
-    monkeypatch.setattr(readiness, "get_channel_layer", Broken)
-    found = results()["channel_layer"]
-    assert (found.is_ok, found.detail) == (False, "The channel layer does not answer: ConnectionError.")
 
 
 def test_a_lost_cluster_is_said_and_the_platform_stays_ready(scheduled: Lease) -> None:

@@ -58,6 +58,7 @@ def left(before: dict[str, int]) -> dict[str, int]:
     return {model.__name__: model.objects.count() - before[model.__name__] for model in (Tenant, User, Token, Job, Volume)}
 
 
+@pytest.mark.capability("6.18", "Every operation is tried from one throw-away tenant on another, and nothing is left behind")
 def test_nothing_is_found_and_nothing_is_left(before: dict[str, int]) -> None:
     run = selftest.run_selftest(seconds_max=600)
 
@@ -79,9 +80,10 @@ def test_two_self_tests_leave_the_number_of_jobs_as_it_was(cast: Cast, api: Call
     assert recount_jobs(timezone.now()) == []
 
 
+@pytest.mark.capability("6.18", "A hole between tenants is found, and told by log, event and metric")
 def test_a_hole_is_found_and_told(before: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the rule of every model forgot the tenant for reading."""
-    from tenants import access
+    from tenants.identity import access
 
     original = access.tenants_with
     monkeypatch.setattr(access, "tenants_with", lambda actor, verb: None if verb.endswith(".read") else original(actor, verb))
@@ -99,6 +101,7 @@ def test_a_hole_is_found_and_told(before: dict[str, int], monkeypatch: pytest.Mo
     assert findings["berth_selftest_passed_timestamp_seconds"] == []
 
 
+@pytest.mark.capability("6.18", "Every operation is tried from one throw-away tenant on another, and nothing is left behind")
 def test_what_an_interrupted_run_left_is_removed_later(before: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         """The process is gone: nothing of it cleans up."""
@@ -143,6 +146,7 @@ def test_a_run_that_cannot_be_carried_out_says_so_and_is_no_pass(before: dict[st
     assert left(before)["Tenant"] == 0
 
 
+@pytest.mark.capability("6.18", "The self-test runs every day and leaves a report for operators")
 def test_it_is_due_a_day_after_the_last_and_not_on_a_new_installation(cast: Cast, configure: Callable[..., Any]) -> None:
     now = timezone.now()
 
@@ -197,6 +201,7 @@ def test_two_do_not_run_at_once(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> 
     assert inner == [None]
 
 
+@pytest.mark.capability("6.18", "The self-test runs every day and leaves a report for operators")
 def test_operators_read_the_reports_and_nobody_else_does(cast: Cast, api: Callable[..., APIClient]) -> None:
     SelfTest.objects.create(started_at=timezone.now(), verdict="passed", requests=7)
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connections, transaction
 
-from controlplane.sqlite.base import DatabaseWrapper, Turns, file_of
-from controlplane.sqlite.disk import Disk
+from upstream.sqlite.base import DatabaseWrapper, Turns, file_of
+from upstream.sqlite.disk import Disk
 
 
 def test_whoever_has_waited_longest_is_next() -> None:
@@ -53,7 +53,7 @@ def database(tmp_path: Path, django_db_blocker: Any) -> Iterator[DatabaseWrapper
     """A database of its own in a file, with one table."""
     settings = {
         **connections.settings["default"],
-        "ENGINE": "controlplane.sqlite",
+        "ENGINE": "upstream.sqlite",
         "NAME": str(tmp_path / "turns.sqlite3"),
         "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 0.2},
     }
@@ -134,7 +134,7 @@ class Syncs:
         self.may_end = threading.Event()
         self.may_end.set()
         self.error: OSError | None = None
-        monkeypatch.setattr("controlplane.sqlite.disk.os.fdatasync", self.sync)
+        monkeypatch.setattr("upstream.sqlite.disk.os.fdatasync", self.sync)
 
     def sync(self, file: int) -> None:
         self.count += 1
@@ -172,13 +172,13 @@ def test_a_log_that_could_not_be_opened_fails_one_commit_and_not_the_next(
 ) -> None:
     """As for want of a descriptor. Nothing was tried on the disk, so nothing can be half there for good."""
     with monkeypatch.context() as without_descriptors:
-        without_descriptors.setattr("controlplane.sqlite.disk.os.open", refuse)
+        without_descriptors.setattr("upstream.sqlite.disk.os.open", refuse)
         with pytest.raises(OperationalError, match="may be there or not"):
             write(database, "one")
     write(database, "two")
     assert syncs.count == 1
     with monkeypatch.context() as without_descriptors:  # It keeps the one that it has.
-        without_descriptors.setattr("controlplane.sqlite.disk.os.open", refuse)
+        without_descriptors.setattr("upstream.sqlite.disk.os.open", refuse)
         write(database, "three")
     assert syncs.count == 2
     assert is_free(database)

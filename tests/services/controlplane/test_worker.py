@@ -68,8 +68,8 @@ def notes() -> Iterator[Notes]:
 def _no_duties_but_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The duties of the product would work on the database beside the tests."""
     monkeypatch.setattr(duties, "register", lambda: None)
-    monkeypatch.setattr(duties, "PLAIN_HINTS", {"storm": "tests.note"})
-    monkeypatch.setattr(duties, "CLUSTER_HINTS", {"launch": "tests.note"})
+    monkeypatch.setattr(duties, "plain_hints", lambda: {"storm": "tests.note"})
+    monkeypatch.setattr(duties, "cluster_hints", lambda: {"launch": "tests.note"})
     monkeypatch.setattr(ticks, "_duties", {})
     app.control.purge()
     yield
@@ -81,7 +81,7 @@ def start() -> Iterator[Callable[[], Worker]]:
     made: list[Worker] = []
 
     def started() -> Worker:
-        worker = Worker(queues=("default",), threads=2)
+        worker = Worker(threads=2)
         made.append(worker)
         worker.start()
         return worker
@@ -156,7 +156,7 @@ def test_messages_that_nobody_understands_are_dropped(notes: Notes, start: Calla
 def test_a_worker_that_ends_leaves_no_thread_and_no_listener(notes: Notes) -> None:
     before = set(threading.enumerate())
     for _ in range(2):  # A second one in the same process is as good as the first.
-        worker = Worker(queues=("default",), threads=2)
+        worker = Worker(threads=2)
         worker.start()
         send("tests.note")
         notes.wait_for(1)
@@ -171,14 +171,14 @@ def test_a_worker_that_ends_leaves_no_thread_and_no_listener(notes: Notes) -> No
 
 
 def test_a_worker_may_end_while_it_still_starts() -> None:
-    worker = Worker(queues=("default",))
+    worker = Worker()
     worker.start()
     assert worker.finish(seconds=PATIENCE)
     assert not worker._thread.is_alive()
 
 
 def test_a_worker_leaves_no_sockets_whose_loop_began_after_it_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(queues=("default",))
+    worker = Worker()
     worker.start()
     stop, hub = worker._stop_controller, worker._controller.hub
 
@@ -194,7 +194,7 @@ def test_a_worker_leaves_no_sockets_whose_loop_began_after_it_was_stopped(monkey
 
 
 def test_a_task_in_hand_is_not_waited_for_without_a_bound(notes: Notes) -> None:
-    worker = Worker(queues=("default",), threads=1)
+    worker = Worker(threads=1)
     worker.start()
     send("tests.stay", told="once")
     assert notes.entered.wait(PATIENCE)
@@ -233,6 +233,6 @@ def test_every_duty_and_hint_of_the_product_has_its_task(monkeypatch: pytest.Mon
     monkeypatch.setattr(ticks, "_duties", {})
     duties.register()
     app.loader.import_default_modules()
-    named = {*ticks.registered(), *duties.CLUSTER_HINTS.values(), *duties.PLAIN_HINTS.values()}
+    named = {*ticks.registered(), *duties.cluster_hints().values(), *duties.plain_hints().values()}
     assert named <= set(app.tasks)
-    assert {*duties.CLUSTER_HINTS.values(), *duties.PLAIN_HINTS.values()} <= set(ticks.registered()), "hints only hurry"
+    assert {*duties.cluster_hints().values(), *duties.plain_hints().values()} <= set(ticks.registered()), "hints only hurry"

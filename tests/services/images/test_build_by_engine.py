@@ -58,6 +58,7 @@ def offline(data_dir, monkeypatch):
     monkeypatch.setattr(builder, "host_offer", lambda tools, environment=None: made)
 
 
+@pytest.mark.capability("72", "Python environments are built and run")
 def test_an_image_is_built_as_its_tenant_and_jobs_run_in_it(engine, offline):
     tenant = make_tenant()
     image = make_image(tenant, "env", requirements="alpha\n")
@@ -69,8 +70,8 @@ def test_an_image_is_built_as_its_tenant_and_jobs_run_in_it(engine, offline):
     building = workload(
         tenant,
         host.ref,
-        plan.argv,
-        env=plan.env,
+        plan.main.argv,
+        env=plan.main.env,
         files=plan.files,
         code=plan.code,
         mounts=(MountRef(plan.request_id, plan.location, plan.location, read_only=False),),

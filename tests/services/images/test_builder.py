@@ -23,14 +23,14 @@ def test_a_plan_is_a_pure_value():
     offer = HostOffer(PYTHON, settings={"PIP_INDEX_URL": "https://index.example.org/simple"})
     plan = plan_build("numpy\n", request_id=uuid.UUID(int=1), location="/data/images/1/abc", offer=offer)
     assert plan == plan_build("numpy\n", request_id=uuid.UUID(int=1), location="/data/images/1/abc", offer=offer)
-    assert plan.argv == (
+    assert plan.main.argv == (
         ("/bin/sh",),
         (FileOf("build.sh"),),
         ("/data/images/1/abc",),
         ("/usr/bin/python3",),
         (FileOf("requirements.txt"),),
     )
-    assert plan.env["PIP_INDEX_URL"] == ("https://index.example.org/simple",)
+    assert plan.main.env["PIP_INDEX_URL"] == ("https://index.example.org/simple",)
     assert plan.files["requirements.txt"] == ("numpy\n",)
     assert plan.files["build.sh"] == (SCRIPT.read_text(),)
     assert plan.network

@@ -265,28 +265,28 @@ def test_jobs_see_images_as_they_are_now():
 
 def test_an_environment_stays_as_long_as_anybody_needs_it():
     tenant = make_tenant()
-    one = make_ready_image(tenant, "one")
+    first = make_ready_image(tenant, "one")
     two = make_image(tenant, "two")
     later = now() + timedelta(days=1)
-    delete_image(actor=SYSTEM, image=one, now=now())
+    delete_image(actor=SYSTEM, image=first, now=now())
     assert remove_unused_images(now=later, in_use=()) == 0
-    assert Path(one.location).exists()
+    assert Path(first.location).exists()
     delete_image(actor=SYSTEM, image=two, now=now())
-    assert remove_unused_images(now=later, in_use={one.location}) == 0
-    assert Path(one.location).exists()
+    assert remove_unused_images(now=later, in_use={first.location}) == 0
+    assert Path(first.location).exists()
     assert remove_unused_images(now=now(), in_use=()) == 0
     assert remove_unused_images(now=later, in_use=()) == 1
-    assert not Path(one.location).exists()
+    assert not Path(first.location).exists()
     assert remove_unused_images(now=later, in_use=()) == 0
 
 
 def test_an_environment_that_was_removed_is_built_anew():
     tenant = make_tenant()
-    one = make_ready_image(tenant, "one")
-    delete_image(actor=SYSTEM, image=one, now=now())
+    image = make_ready_image(tenant, "one")
+    delete_image(actor=SYSTEM, image=image, now=now())
     remove_unused_images(now=now() + timedelta(days=1), in_use=())
     again = make_image(tenant, "one")
-    assert (again.state, again.location) == (ImageState.QUEUED, one.location)
+    assert (again.state, again.location) == (ImageState.QUEUED, image.location)
 
 
 def test_the_host_image_cannot_be_deleted():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from images.references import looks_like_reference, parse
+from clusters.registries.references import looks_like_reference, parse
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 

@@ -17,9 +17,10 @@ from clusters.engines.fake import Script
 from clusters.models import Pool
 from clusters.services import record_inventory
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
-from jobs.loading.state import PendingRow, load_pending, look_around
+from jobs.loading.around import look_around
+from jobs.loading.rows import PendingRow, load_pending
 from jobs.models import Job, Task
-from jobs.reconcile.admit import Admission, Placement, admit
+from jobs.reconcile.admit import Admission, TaskPlacement, admit
 from jobs.reconcile.driver import SchedulerDriver
 from jobs.services.stop import stop_jobs
 from kernel import clock
@@ -63,7 +64,7 @@ class Schedulers:
 
     def admission(self, row: PendingRow, pool: int) -> Admission:
         """One task of one GPU."""
-        return Admission(row.id, self.pools[pool], GPU, (Placement("worker", 0, next(self._nodes), GPU),))
+        return Admission(row.id, self.pools[pool], GPU, (TaskPlacement("worker", 0, next(self._nodes), GPU),))
 
     def admit_all(self, *, batch: int = 3) -> None:
         """Every one of them admits its part, in small batches, all at the same time and to pools in turn."""
@@ -86,6 +87,10 @@ def submit(quay: Quay, count: int, **more: object) -> list[Job]:
     return [quay.submit(f"job-{number}", script=ENDLESS, **spec, **more) for number in range(count)]  # type: ignore[arg-type]
 
 
+@pytest.mark.capability(
+    "24", "Fifty submissions at once and 200 admissions by several schedulers that all believe to lead never pass a cap"
+)
+@pytest.mark.capability("25", "Caps on the containers of a user and a tenant hold under races")
 def test_two_hundred_admissions_by_many_schedulers_never_pass_a_cap_on_a_user() -> None:
     quay = two_pools()
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, gpu_millis=9_000, containers=20)
@@ -101,6 +106,7 @@ def test_two_hundred_admissions_by_many_schedulers_never_pass_a_cap_on_a_user() 
     assert recount_usage(now=quay.now) == []
 
 
+@pytest.mark.capability("25", "Caps on the containers of a user and a tenant hold under races")
 def test_admissions_of_many_schedulers_never_pass_what_a_tenant_may_have_in_all() -> None:
     quay = two_pools()
     QueueRule.objects.create(queue=top_queue(quay.cast.tenant), max_containers=11)
@@ -126,6 +132,9 @@ def test_what_is_held_below_a_tenant_counts_for_its_cap_also_under_a_race() -> N
     assert tasks_held() == {quay.cast.bob.user.pk: 7}
 
 
+@pytest.mark.capability(
+    "24", "Fifty submissions at once and 200 admissions by several schedulers that all believe to lead never pass a cap"
+)
 def test_caps_that_change_while_many_admit_hold_from_then_on() -> None:
     quay = two_pools()
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, jobs=30)
@@ -159,6 +168,9 @@ def test_what_is_being_stopped_counts_until_it_is_gone() -> None:
     assert {quay.job(job.id).state for job in jobs} == {"queued", "admitted", "stopping"}
 
 
+@pytest.mark.capability(
+    "24", "Fifty submissions at once and 200 admissions by several schedulers that all believe to lead never pass a cap"
+)
 def test_fifty_parallel_submissions_with_two_schedulers_never_pass_a_cap() -> None:
     quay = two_pools()
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, gpu_millis=6_000)
@@ -217,9 +229,9 @@ def test_a_scheduler_whose_core_knows_less_than_the_commit_says_why_and_does_not
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, jobs=1)
     first, second = submit(quay, 2)
     quay.schedule()
-    quay.driver._core.holdings.take = lambda one: None  # type: ignore[union-attr, method-assign]  # It counts nothing any more.
-    quay.driver._core.holdings._held.clear()  # type: ignore[union-attr]
-    quay.driver._core.caps_changed = lambda caps: None  # type: ignore[union-attr, method-assign]
+    quay.driver.kept.core.holdings.take = lambda running: None  # type: ignore[union-attr, method-assign]  # It counts nothing any more.
+    quay.driver.kept.core.holdings._held.clear()  # type: ignore[union-attr]
+    quay.driver.kept.core.caps_changed = lambda caps: None  # type: ignore[union-attr, method-assign]
     quay.submit("third", script=ENDLESS, resources={"gpu": 1, "memory": "1Mi"})
 
     waits = [quay.driver.run(now=quay.now) for _ in range(3)]

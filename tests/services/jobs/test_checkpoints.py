@@ -195,7 +195,7 @@ def test_nobody_starts_from_a_job_without_a_checkpoint(quay: Quay) -> None:
     with pytest.raises(InvalidInput) as refused:
         quay.submit("second", checkpoint={**KEPT, "from": "bare"})
     assert [field.code for field in refused.value.fields] == ["no_checkpoint"]
-    assert refused.value.fields[0].message == "Job bare keeps no checkpoint."
+    assert str(refused.value.fields[0].message) == "Job bare keeps no checkpoint."
 
 
 def test_a_source_that_still_runs_is_to_be_waited_for(quay: Quay) -> None:
@@ -204,14 +204,16 @@ def test_a_source_that_still_runs_is_to_be_waited_for(quay: Quay) -> None:
     with pytest.raises(InvalidInput) as refused:
         quay.submit("second", checkpoint={**KEPT, "from": "source"})
     [field] = refused.value.fields
-    assert field.message in {f"Job source has no complete checkpoint yet; it is {state}." for state in ("starting", "running")}
-    assert "or until the job has ended (`berth wait source`), then submit again" in field.hint
+    assert str(field.message) in {
+        f"Job source has no complete checkpoint yet; it is {state}." for state in ("starting", "running")
+    }
+    assert "or until the job has ended (`berth wait source`), then submit again" in str(field.hint)
 
     quay.settle()
     Checkpoint.objects.update(removed_at=database_now())
     with pytest.raises(InvalidInput) as refused:
         quay.submit("second", checkpoint={**KEPT, "from": "source"})
-    assert refused.value.fields[0].message == "Job source has ended without a complete checkpoint, or that is removed."
+    assert str(refused.value.fields[0].message) == "Job source has ended without a complete checkpoint, or that is removed."
 
 
 def test_a_job_may_start_from_one_that_ended_just_now_before_its_directory_was_looked_through(quay: Quay) -> None:
@@ -262,7 +264,7 @@ def test_what_a_running_job_saved_counts_when_victims_are_chosen(quay: Quay, con
     saved_at = int((place / "step").stat().st_mtime)
     quay.submit("other", script=Script(duration_seconds=1))  # Somebody waits, so there is something to choose.
     quay.turn(2)
-    core = quay.driver._core
+    core = quay.driver.kept.core
     assert core is not None
     assert core.running[str(job.id)].checkpoint_at == saved_at
     assert core.running[str(job.id)].job.checkpoint_seconds == 600
@@ -274,7 +276,7 @@ def test_files_of_a_checkpoint_are_listed_and_fetched_one_by_one_and_together(qu
     client = api(quay.cast.bob)
     about = client.get(f"/api/v1/jobs/{job.id}/checkpoint").json()
     assert (about["state"], about["file_count"], about["size_bytes"], about["if_evicted_now"]) == ("ready", 2, 8, None)
-    names = [(one["path"], one["kind"]) for one in client.get(f"/api/v1/jobs/{job.id}/checkpoint/files").json()["items"]]
+    names = [(file["path"], file["kind"]) for file in client.get(f"/api/v1/jobs/{job.id}/checkpoint/files").json()["items"]]
     assert names == [("number", "file"), ("step-1", "directory")]
     content = client.get(f"/api/v1/jobs/{job.id}/checkpoint/content", {"path": "step-1/weights"})
     assert b"".join(content.streaming_content) == b"weights"

@@ -28,7 +28,7 @@ def test_however_many_they_are_one_statement_keeps_them(db: None, count: int) ->
         connection,
     ) as found:
         assert record_decisions(rows(count), now=database_now()) == count
-    assert len([one for one in found.captured_queries if "INSERT" in one["sql"]]) == 1
+    assert len([query for query in found.captured_queries if "INSERT" in query["sql"]]) == 1
     kept = DecisionRecord.objects.order_by("id").values_list("job_id", flat=True)
     assert list(kept) == [uuid.UUID(int=number) for number in range(count)]
 

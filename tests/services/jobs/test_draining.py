@@ -13,10 +13,11 @@ from clusters.models import Node
 from clusters.services import cordon_node, uncordon_node
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
-from jobs.loading.state import load_pending, look_around
+from jobs.loading.around import look_around
+from jobs.loading.rows import load_pending
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import launch
-from jobs.reconcile.admit import Admission, Placement, admit
+from jobs.reconcile.admit import Admission, TaskPlacement, admit
 from jobs.services.draining import drain_node
 from kernel.resources import Resources
 from reconciling.models import Transition
@@ -45,7 +46,7 @@ def submit(quay: Quay, number: int) -> list[Job]:
 def decisions(quay: Quay, *nodes: str) -> list[Admission]:
     """What a pass decided for all that waits, with a task on each of these nodes; it is not written yet."""
     pool = look_around(quay.now, {}).pools[0]
-    each = [Placement("worker", index, node, SMALL) for index, node in enumerate(nodes)]
+    each = [TaskPlacement("worker", index, node, SMALL) for index, node in enumerate(nodes)]
     return [Admission(row.id, pool, SMALL, tuple(each)) for row in load_pending({})]
 
 
@@ -63,6 +64,7 @@ def staying_on(node: str) -> int:
     return Task.objects.filter(node_name=node, attempt__state__in=staying).count()
 
 
+@pytest.mark.capability("111", "A machine that is being emptied gets nothing new, whatever was decided before")
 def test_a_start_that_was_decided_before_a_drain_and_is_written_after_it_does_not_happen(quay: Quay) -> None:
     [job] = submit(quay, 1)
     decided = decisions(quay, "node-2", "node-1")
@@ -93,16 +95,17 @@ def test_a_start_that_lost_to_a_cordon_is_decided_again_also_when_all_jobs_are_r
         cordoned.setattr("jobs.reconcile.admit.cordoned_of", set)  # Both machines, between the decision and its writing.
         quay.schedule()
     assert quay.state(job) == "queued"
-    quay.driver._full_load_at = 0.0  # Nothing about the job has changed since.
+    quay.driver.changes.full_load_at = 0.0  # Nothing about the job has changed since.
     quay.schedule()
     assert quay.state(job) == "admitted"
 
 
+@pytest.mark.capability("111", "A machine that is being emptied gets nothing new, whatever was decided before")
 def test_a_drain_and_the_starts_of_the_same_moment_leave_nothing_on_the_machine(quay: Quay) -> None:
     for _ in range(ROUNDS):
         submit(quay, 5)
         decided = decisions(quay, "node-1")
-        together(*[partial(write, quay, [one]) for one in decided], partial(drain, quay, "node-1"))
+        together(*[partial(write, quay, [decision]) for decision in decided], partial(drain, quay, "node-1"))
         assert staying_on("node-1") == 0
         uncordon_node(actor=quay.cast.otto.actor, node_id=Node.objects.get(name="node-1").pk, now=quay.now)
 
@@ -138,8 +141,7 @@ def test_a_job_that_had_to_leave_an_emptied_machine_says_so_and_not_that_others_
     assert again.reason == "retrying"
     said = explain(again.reason, again.detail)
     assert (
-        said.text
-        == f"Attempt 1 ended because machine {task.node_name} was emptied; the next one starts as soon as there is room."
+        said.text == f"Attempt 1 ended because node {task.node_name} was drained; the next one starts as soon as there is room."
     )
     assert f"节点 {task.node_name} 已排空" in explain(again.reason, again.detail, "zh").text
     assert quay.tasks(job)[-1].node_name != task.node_name

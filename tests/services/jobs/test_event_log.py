@@ -50,7 +50,7 @@ def test_what_was_decided_is_decided_again_from_the_files_alone(quay: Quay) -> N
     quay.driver.forget()
     [file] = the_files()
     log = read_log(event_log.lines(file))  # It was closed, so it is whole.
-    assert sum(isinstance(one, Admit) for decided in log.passes for one in decided.decisions) == 6
+    assert sum(isinstance(decision, Admit) for decided in log.passes for decision in decided.decisions) == 6
     found = decide_again(log)
     assert (found.passes, found.difference) == (len(log.passes), None)
 
@@ -90,7 +90,7 @@ def test_where_it_cannot_be_written_scheduling_goes_on_without_it(quay: Quay) ->
             some_work(quay, 2)
     finally:
         event_log.folder().unlink()
-    assert [one["event"] for one in said].count("event_log_not_written") == 1
+    assert [event["event"] for event in said].count("event_log_not_written") == 1
 
 
 def test_without_room_for_it_there_is_none(quay: Quay, configure: Configure) -> None:
@@ -138,7 +138,7 @@ def test_the_command_says_that_all_is_the_same_or_which_pass_is_not(quay: Quay, 
     assert said.getvalue().strip().endswith("all the same")
     [file] = the_files()
     log = read_log(event_log.lines(file))
-    out_of_service = tuple(replace(one, blocked="cordoned") for one in log.state.machines)
+    out_of_service = tuple(replace(machine, blocked="cordoned") for machine in log.state.machines)
     otherwise, said = tmp_path / "otherwise.jsonl.gz", io.StringIO()
     otherwise.write_bytes(packed(log_lines(replace(log, state=replace(log.state, machines=out_of_service)))))
     with pytest.raises(SystemExit, match="1 of 1 files are decided otherwise now"):

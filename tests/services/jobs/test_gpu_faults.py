@@ -54,6 +54,8 @@ def running_on_bad_gpu(quay: Quay) -> Job:
     return job
 
 
+@pytest.mark.capability("57", "Signs of ill health cordon a node by themselves, with the evidence")
+@pytest.mark.capability("59", "A fault of the hardware cordons the node, with its evidence; an error of a program does not")
 @pytest.mark.parametrize("code", [48, 64, 74, 79, 95, 119, 120, 140])
 def test_an_xid_of_broken_hardware_cordons_the_node_with_its_evidence(quay: Quay, code: int) -> None:
     assert record_gpu_faults(quay.cluster.pk, [fault(quay, number=code)], quay.now) == 1
@@ -67,6 +69,7 @@ def test_an_xid_of_broken_hardware_cordons_the_node_with_its_evidence(quay: Quay
     assert set(Event.objects.filter(subject_id=node().pk).values_list("kind", flat=True)) >= {"node.gpu_fault", "node.cordoned"}
 
 
+@pytest.mark.capability("59", "A fault of the hardware cordons the node, with its evidence; an error of a program does not")
 @pytest.mark.parametrize("code", [13, 31, 43, 63, 92, 94, 999])
 def test_an_xid_of_one_program_or_of_a_corrected_error_cordons_nothing(quay: Quay, code: int) -> None:
     assert record_gpu_faults(quay.cluster.pk, [fault(quay, number=code)], quay.now) == 0
@@ -86,13 +89,14 @@ def test_an_operator_who_returns_the_node_resolves_it_until_there_is_new_evidenc
     record_gpu_faults(quay.cluster.pk, [fault(quay), fault(quay, GpuFaultKind.ECC, 3)], quay.now)
     uncordon_node(actor=quay.cast.alice.actor, node_id=node().pk, now=quay.now)
     assert not node().cordoned
-    assert {one["resolved_by"] for one in node().gpu_faults} == {quay.cast.alice.actor.name}
+    assert {entry["resolved_by"] for entry in node().gpu_faults} == {quay.cast.alice.actor.name}
     assert record_gpu_faults(quay.cluster.pk, [fault(quay), fault(quay, GpuFaultKind.ECC, 3)], quay.now) == 0
     assert record_gpu_faults(quay.cluster.pk, [fault(quay, GpuFaultKind.ECC, 4)], quay.now) == 1
     uncordon_node(actor=quay.cast.alice.actor, node_id=node().pk, now=quay.now)
     assert record_gpu_faults(quay.cluster.pk, [fault(quay, after=60)], quay.now) == 1, "the same Xid, reported again"
 
 
+@pytest.mark.capability("59", "A job on a broken device goes on elsewhere, and the platform pays")
 def test_a_job_on_the_device_is_tried_again_elsewhere_and_pays_nothing_for_it(quay: Quay) -> None:
     job = running_on_bad_gpu(quay)
     record_gpu_faults(quay.cluster.pk, [fault(quay)], quay.now)

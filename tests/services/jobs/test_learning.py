@@ -52,8 +52,8 @@ def test_what_a_pool_got_of_late_chooses_its_second_term_and_the_pool_tells_by_w
     found = told(api, quay)
     assert found is not None
     assert (found["weights"], found["tasks"], found["machines"]) == (PACK, 60, 24)
-    allocated = [one["allocated"] for one in found["tried"]]
-    assert max(allocated) == next(one["allocated"] for one in found["tried"] if one["weights"] == PACK)
+    allocated = [trial["allocated"] for trial in found["tried"]]
+    assert max(allocated) == next(trial["allocated"] for trial in found["tried"] if trial["weights"] == PACK)
     chosen_at = found["chosen_at"]
     quay.pass_time(600)
     assert learn_pools(quay.now) == 0, "the same again is no other choice"
@@ -65,12 +65,12 @@ def test_what_a_pool_got_of_late_chooses_its_second_term_and_the_pool_tells_by_w
 def test_the_core_at_work_is_told_and_not_made_anew(quay: Quay) -> None:
     quay.submit("before", resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
     quay.turn()
-    core = quay.driver._core
+    core = quay.driver.kept.core
     assert core is not None
     learn_task()
     quay.submit("after", resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
     quay.turn()
-    assert quay.driver._core is core, "it was told, not made anew"
+    assert quay.driver.kept.core is core, "it was told, not made anew"
     assert core.machines.rules[0].weights == PACK
 
 

@@ -19,15 +19,15 @@ from clusters.telemetry.recorder import forget_recorder
 from jobs.models import ClusterLook, Job
 from jobs.selectors.charges import ended_charges, known_until
 from kernel.ids import new_id
-from tenants.budgets import spent_budgets
-from tenants.idle_capacity import held_idle
-from tenants.ledger.budgets import BudgetKind, budget_refusal
+from tenants.billing.budgets import spent_budgets
+from tenants.billing.idle_capacity import held_idle
+from tenants.billing.ledger.budgets import BudgetKind, budget_refusal
+from tenants.billing.services.budgets import BudgetWish, measure_budgets, set_budget
+from tenants.billing.services.ledger import check_charges, check_reservations, fold_days
+from tenants.billing.usage import UsageFilter, usage_report
+from tenants.capacity.quota.accounting import seconds_between
 from tenants.models import LedgerEntry, Price, Queue, UsageDay
-from tenants.quota.accounting import seconds_between
 from tenants.services import LedgerLine, append_ledger
-from tenants.services.budgets import BudgetWish, measure_budgets, set_budget
-from tenants.services.ledger import check_charges, check_reservations, fold_days
-from tenants.usage import UsageFilter, usage_report
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import SYSTEM, Cast
@@ -35,6 +35,8 @@ from tests.factories.tenants import SYSTEM, Cast
 pytestmark = pytest.mark.database
 
 
+@pytest.mark.capability("69", "The time of all attempts is the time in the ledger, to the unit")
+@pytest.mark.capability("60", "The time of all attempts is the time in the ledger, to the unit")
 def test_the_time_of_all_attempts_is_the_time_in_the_ledger_to_the_unit(quay: Quay) -> None:
     for number in range(3):
         quay.submit(f"good-{number}", script=Script(duration_seconds=5 + number))
@@ -163,6 +165,7 @@ def test_the_operators_command_compares_everything_and_ends_with_1_on_a_differen
     assert "Everything agrees." in mended.getvalue()
 
 
+@pytest.mark.capability("69", "Budgets in money or GPU hours warn once, and keep new jobs waiting when they stop")
 def test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent(quay: Quay) -> None:
     from activity.models import Event
 
@@ -193,6 +196,7 @@ def test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent(quay:
     assert list(kinds.all()) == ["budget.changed", "budget.warned", "budget.spent"]
 
 
+@pytest.mark.capability("6.4", "A running job shows what it costs per hour and so far")
 def test_a_job_shows_what_it_burns_and_what_its_attempts_cost(quay: Quay) -> None:
     """A core costs a million millionths a second."""
     Price.objects.create(

@@ -13,7 +13,7 @@ from kernel.limits import GIB
 from kernel.resources import Resources
 from reconciling.models import Transition
 from storage.logs import read_merged
-from tenants.ledger.entries import day_of, month_of
+from tenants.billing.ledger.entries import day_of, month_of
 from tenants.models import Budget, LedgerEntry, QueueUsage, Reservation
 from tests.builders.quay import Quay
 
@@ -88,6 +88,7 @@ def test_exit_137_is_told_apart_into_oom_stop_and_kill(quay: Quay) -> None:
     assert quay.state(stopped) == "stopped"
 
 
+@pytest.mark.capability("57", "What a lost machine ended is tried again, and no retry of the user is spent")
 def test_a_platform_failure_is_tried_again_and_paid_by_the_platform(quay: Quay) -> None:
     job = quay.submit(script=Script(code=None, reason=ExitReason.NODE_LOST))
     quay.turn(2)
@@ -114,6 +115,16 @@ def test_stopping_a_queued_job_ends_it_at_once(quay: Quay) -> None:
     assert (found.state, found.reason_code, found.attempt_count) == ("stopped", "stopped_before_start", 0)
 
 
+def test_stopping_a_job_that_ran_and_waits_again_does_not_say_that_it_never_started(quay: Quay) -> None:
+    job = quay.submit(script=Script(code=None, reason=ExitReason.NODE_LOST))
+    quay.turn(2)
+    assert (quay.state(job), quay.job(job.id).attempt_count) == ("queued", 1)
+    quay.stop(job)
+    found = quay.job(job.id)
+    assert (found.state, found.reason_code) == ("stopped", "stopped_before_restart")
+    assert explain(found.reason_code, {"by": "ann"}).text == "Stopped before it started again by ann."
+
+
 def test_stopping_an_admitted_job_releases_its_quota(quay: Quay) -> None:
     job = quay.submit(script=Script(duration_seconds=None))
     quay.schedule()
@@ -133,6 +144,7 @@ def test_a_stop_wins_over_a_retry(quay: Quay) -> None:
     assert (quay.state(job), quay.job(job.id).attempt_count) == ("stopped", 1)
 
 
+@pytest.mark.capability("24", "The owner of a job that runs out of time is told once before it is stopped")
 def test_max_runtime_stops_a_job_and_says_so(quay: Quay) -> None:
     job = quay.submit(script=Script(duration_seconds=None), max_runtime="10s")
     quay.turn(2)
@@ -145,6 +157,7 @@ def told(quay: Quay) -> list[str]:
     return [event.data["title"] for event in Event.objects.filter(kind="notice.limit").order_by("row")]
 
 
+@pytest.mark.capability("24", "The owner of a job that runs out of time is told once before it is stopped")
 def test_who_runs_out_of_time_is_told_once_before_the_stop(quay: Quay) -> None:
     job = quay.submit(script=Script(duration_seconds=None), max_runtime="100s")
     other = quay.submit(script=Script(duration_seconds=None), resources={"cpu": 1, "memory": "1Gi"})
@@ -309,6 +322,7 @@ def test_no_state_changes_without_a_transition_row(quay: Quay) -> None:
         assert rows[-1].to_state == job.state
 
 
+@pytest.mark.capability("34", "Terminal states are final, also by hand")
 def test_a_terminal_row_never_changes_its_state_even_by_hand(quay: Quay) -> None:
     from django.db import DatabaseError, transaction
 

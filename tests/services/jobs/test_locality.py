@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import NodeFacts
+from clusters.engines.interface import ObservedNode
 from clusters.models import Node, NodeContents
 from clusters.selectors import pools_and_nodes
 from clusters.services import Held, note_contents, record_inventory
@@ -19,7 +19,7 @@ from images.models import Image
 from jobs.loading.state import load_state
 from jobs.models import DecisionRecord, Job
 from jobs.reconcile.driver import SchedulerDriver
-from jobs.scheduling.replay.log import read_state, state_lines
+from jobs.scheduling.replay.log import Log, log_lines, read_log
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.images import make_image
@@ -32,7 +32,7 @@ SMALL = {"cpu": 1, "memory": "1Gi"}
 NAMES = ("a", "b", "c")
 
 
-def facts(name: str, **given: Any) -> NodeFacts:
+def facts(name: str, **given: Any) -> ObservedNode:
     return replace(node_facts(name, labels={"rack": name}), **given)
 
 
@@ -49,10 +49,11 @@ def where(quay: Quay, job: Job) -> str:
 def terms(job: Job, role: str = "worker") -> dict[str, dict[str, int]]:
     """By machine, the values of the terms of the table that was kept."""
     payload = DecisionRecord.objects.filter(job_id=job.id, kind__in=["start", "wait_turned_start"]).latest("id").payload
-    (table,) = [one["rows"] for one in payload["scores"] if one["role"] == role]
+    (table,) = [score["rows"] for score in payload["scores"] if score["role"] == role]
     return {row["machine"]: {name: value for name, value, _ in row["terms"]} for row in table}
 
 
+@pytest.mark.capability("91", "A machine where a volume was mounted before is preferred, and the table of scores says so")
 def test_work_goes_where_earlier_work_has_brought_its_data_and_the_table_says_so(quay: Quay) -> None:
     volume = make_volume(quay.cast.tenant, "digits")
     reads = {"resources": SMALL, "mounts": [{"volume": "digits", "path": "/data"}]}
@@ -72,6 +73,7 @@ def test_work_goes_where_earlier_work_has_brought_its_data_and_the_table_says_so
     assert NodeContents.objects.get(node__name="c").data == [str(volume.id)]
 
 
+@pytest.mark.capability("90", "A machine that has the image already is preferred")
 def test_work_goes_where_an_engine_says_that_its_image_is(quay: Quay) -> None:
     image = make_image(quay.cast.tenant, "env")
     Image.objects.filter(id=image.id).update(state="ready", location="/images/env", digest="sha256:" + "7" * 64)
@@ -92,6 +94,9 @@ def test_work_goes_where_an_engine_says_that_its_image_is(quay: Quay) -> None:
     assert not any(node.images for node in pools_and_nodes()[1])
 
 
+@pytest.mark.capability(
+    "91", "What a machine is known to hold is bounded, and the same for a scheduler that follows, one that loads, and a file"
+)
 def test_a_scheduler_that_follows_and_one_that_loads_all_and_a_file_know_the_same_contents(quay: Quay) -> None:
     make_volume(quay.cast.tenant, "digits")
     reads = {"mounts": [{"volume": "digits", "path": "/data"}], "placement": {"labels": {"rack": "b"}}}
@@ -100,22 +105,25 @@ def test_a_scheduler_that_follows_and_one_that_loads_all_and_a_file_know_the_sam
     quay.turn(3)
     loaded = load_state(quay.now).state
     (asked,) = [job for job in loaded.waiting if job.id == str(waits.id)]
-    quay.driver._full_load_at = -math.inf  # The next look reads everything again.
+    quay.driver.changes.full_load_at = -math.inf  # The next look reads everything again.
     quay.turn()
-    (kept,) = quay.driver._waiting.values()
+    (kept,) = quay.driver.kept.waiting.values()
     assert asked.gang == kept.gang
     assert len(asked.gang.roles[0].data) == 1
-    core = quay.driver._core
+    core = quay.driver.kept.core
     assert core is not None
     assert tuple(core.machines.at) == loaded.machines
-    assert [one.name for one in loaded.machines if one.data] == ["b"]
-    assert read_state(list(state_lines(loaded))).machines == loaded.machines
+    assert [machine.name for machine in loaded.machines if machine.data] == ["b"]
+    assert read_log(log_lines(Log(loaded))).state.machines == loaded.machines
 
 
+@pytest.mark.capability(
+    "91", "What a machine is known to hold is bounded, and the same for a scheduler that follows, one that loads, and a file"
+)
 def test_what_a_node_is_known_to_hold_is_bounded_and_the_oldest_goes_first(quay: Quay) -> None:
     ids = [str(uuid.UUID(int=number)) for number in range(HELD_MAX + 2)]
-    for one in ids:
-        note_contents(quay.cluster.pk, [Held("a", data=frozenset({one})), Held("nowhere", data=frozenset({one}))])
+    for dataset in ids:
+        note_contents(quay.cluster.pk, [Held("a", data=frozenset({dataset})), Held("nowhere", data=frozenset({dataset}))])
     assert NodeContents.objects.get().data == ids[2:]
     note_contents(quay.cluster.pk, [Held("a", data=frozenset({ids[-1]}), images=frozenset({"sha256:1"}))])
     _, nodes = pools_and_nodes()
@@ -135,7 +143,7 @@ def test_new_contents_wake_nobody_and_change_where_the_next_goes(quay: Quay) -> 
     Node.objects.filter(name="larger").delete()
     quay.driver.forget()
     quay.turn()
-    core = quay.driver._core
+    core = quay.driver.kept.core
     assert core is not None
     quay.submit(
         "first", script=ENDLESS, resources=SMALL, placement={"labels": {"rack": "c"}}, mounts=[{"volume": "digits", "path": "/d"}]
@@ -143,12 +151,12 @@ def test_new_contents_wake_nobody_and_change_where_the_next_goes(quay: Quay) -> 
     quay.turn(3)
     second = quay.submit("second", script=ENDLESS, resources=SMALL, mounts=[{"volume": "digits", "path": "/d"}])
     quay.turn()
-    assert quay.driver._core is core
+    assert quay.driver.kept.core is core
     assert where(quay, second) == "c"
     assert quay.state(blocked) == "queued"
     fresh = SchedulerDriver()
     fresh.run(now=quay.now)
-    assert fresh._held == quay.driver._held != frozenset()
+    assert fresh.kept.held == quay.driver.kept.held != frozenset()
 
 
 def test_a_full_load_between_two_looks_loses_nothing_of_what_is_preferred(quay: Quay) -> None:
@@ -157,7 +165,7 @@ def test_a_full_load_between_two_looks_loses_nothing_of_what_is_preferred(quay: 
     quay.submit("first", script=ENDLESS, resources=SMALL, **reads)
     quay.submit("waits", resources={"cpu": 8, "memory": "1Gi"}, **reads)
     for _ in range(4):
-        quay.driver._full_load_at = -math.inf
+        quay.driver.changes.full_load_at = -math.inf
         quay.turn()
-    (kept,) = quay.driver._waiting.values()
+    (kept,) = quay.driver.kept.waiting.values()
     assert len(kept.gang.roles[0].data) == 1

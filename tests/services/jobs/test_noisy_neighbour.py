@@ -25,9 +25,9 @@ def flood(quay: Quay, count: int) -> None:
     """So many equal jobs of one tenant, in calls of a thousand, each of which runs for a minute."""
     document = {"name": "noise", "command": "true", **HALF}
     quay.scripts["noise"] = Script(duration_seconds=60)
-    one = prepare(actor=quay.cast.bob.actor, tenant=None, document=document)
+    prepared = prepare(actor=quay.cast.bob.actor, tenant=None, document=document)
     for start in range(0, count, 1_000):
-        submit([one] * min(1_000, count - start), actor=quay.cast.bob.actor, now=quay.now)
+        submit([prepared] * min(1_000, count - start), actor=quay.cast.bob.actor, now=quay.now)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")  # A test is one transaction, which no daemon of the server counts the rows of.
@@ -43,6 +43,7 @@ def passes_until_started(quay: Quay, job_id: uuid.UUID) -> int:
     raise AssertionError("it does not start")
 
 
+@pytest.mark.capability("27", "Ten thousand jobs of one tenant keep another's from starting no longer than until something ends")
 def test_ten_thousand_jobs_of_one_tenant_do_not_keep_another_waiting(quay: Quay) -> None:
     flood(quay, NOISE)
     quay.turn(2)
@@ -56,6 +57,7 @@ def test_ten_thousand_jobs_of_one_tenant_do_not_keep_another_waiting(quay: Quay)
     assert queued_before > NOISE - 20, "nearly all of the others, who came first, wait on"
 
 
+@pytest.mark.capability("27", "A pass for a neighbour asks the database as much however many others wait")
 def test_a_pass_that_admits_a_neighbour_asks_the_database_as_much_however_many_others_wait(quay: Quay) -> None:
     counts = []
     for more in (20, 3_000):
@@ -63,7 +65,7 @@ def test_a_pass_that_admits_a_neighbour_asks_the_database_as_much_however_many_o
         quay.turn(3)
         quay.pass_time(61)
         quay.turn(3)
-        quay.driver._full_load_at = float("inf")
+        quay.driver.changes.full_load_at = float("inf")
         job = quay.submit("quiet", by=quay.cast.carol, script=Script(duration_seconds=1), **HALF)
         with CaptureQueriesContext(connection) as seen:
             for _ in range(3):

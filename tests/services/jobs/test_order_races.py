@@ -18,7 +18,7 @@ from jobs.services.submit import prepare, submit
 from kernel import crashpoints
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Conflict
-from tenants.access import actor_for
+from tenants.identity.access import actor_for
 from tests.builders.threads import at_once
 from tests.factories.tenants import make_member, make_tenant, make_user, now
 
@@ -70,6 +70,7 @@ def decided(request: PriorityRequest) -> tuple[str, int, int]:
     return request.state, said, Job.objects.get(id=request.job_id).priority
 
 
+@pytest.mark.capability("19", "Another person approves, up to their own highest priority; of many who decide one does")
 def test_of_many_managers_one_decides() -> None:
     scene = Scene()
     request = scene.request()
@@ -83,6 +84,7 @@ def test_of_many_managers_one_decides() -> None:
     assert decided(request) == (outcome, 1, 900 if outcome == "approved" else 500)
 
 
+@pytest.mark.capability("19", "A request ends or is approved, and never both")
 def test_an_approval_holds_or_the_request_is_over_but_never_both() -> None:
     scene = Scene()
     request = scene.request()

@@ -13,7 +13,7 @@ from jobs.loading.state import load_state
 from jobs.models import DecisionRecord
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.questions.records import policy_version
-from jobs.scheduling.replay.log import read_state, state_lines
+from jobs.scheduling.replay.log import Log, log_lines, read_log
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast
@@ -31,6 +31,7 @@ def quay(cast: Cast) -> Quay:
     return Quay(cast, nodes=[node_facts(name, cores=64, gpus=8) for name in ("a", "b", "c")])
 
 
+@pytest.mark.capability("31", "Fragmentation follows its definition, for the mix of jobs that a pool was counted to get")
 def test_a_pool_tells_what_could_start_in_it_now_and_how_fragmented_it_is_for_what_it_usually_gets(quay: Quay) -> None:
     quay.submit("wide", script=ENDLESS, resources=gpus(6))
     quay.submit("other", script=ENDLESS, resources=gpus(6))
@@ -49,21 +50,22 @@ def test_a_pool_tells_what_could_start_in_it_now_and_how_fragmented_it_is_for_wh
     assert found.idle["cpu_millis"] == 64_000
 
 
+@pytest.mark.capability("29", "Machines are chosen so that idle GPUs stay usable for what the pool usually gets")
 def test_the_mix_is_in_the_rules_by_which_machines_are_chosen_and_in_the_file_of_a_state(quay: Quay) -> None:
     for _ in range(3):
         quay.submit("usual", script=Script(duration_seconds=5), resources=gpus(4))
     before = policy_version(build(load_state(quay.now).state))
     quay.turn()
-    core = quay.driver._core
+    core = quay.driver.kept.core
     assert core is not None
     quay.submit("next", script=ENDLESS, resources=gpus(1))
     quay.turn()
-    assert quay.driver._core is core  # It was told, not made anew.
+    assert quay.driver.kept.core is core  # It was told, not made anew.
     state = load_state(quay.now).state
     (rules,) = core.machines.rules.values()
     assert rules.mix is not None
     assert repr(state.pools[0].rules) == repr(rules)
-    again = read_state(list(state_lines(state)))
+    again = read_log(log_lines(Log(state))).state
     assert again.pools[0].rules is not None
     assert repr(again.pools[0].rules.mix) == repr(rules.mix)
     assert policy_version(build(again)) == policy_version(core) != before
@@ -72,6 +74,7 @@ def test_the_mix_is_in_the_rules_by_which_machines_are_chosen_and_in_the_file_of
     assert record["scores"][0]["rows"][0]["terms"][0][0] == "fragmentation"
 
 
+@pytest.mark.capability("31", "The largest job that can start now is told by GPU model, in API and metrics, with its history")
 def test_the_history_of_a_pool_is_kept_with_the_telemetry(quay: Quay) -> None:
     quay.submit("wide", script=ENDLESS, resources=gpus(6))
     quay.turn()

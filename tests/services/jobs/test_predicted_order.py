@@ -23,8 +23,8 @@ from jobs.selectors.lists import place_in_queue
 from jobs.selectors.standing import standings_of
 from jobs.services.edit import edit_job
 from jobs.services.moving import Among, Move, move_job
-from tenants.quota.accounting import mark
-from tenants.services.caps import set_rules
+from tenants.capacity.quota.accounting import mark
+from tenants.capacity.services.caps import set_rules
 from tests.builders.quay import Quay
 from tests.factories.tenants import top_queue
 
@@ -59,7 +59,7 @@ def three_that_wait(quay: Quay) -> list[Job]:
 
 
 def core(quay: Quay) -> Core:
-    found = quay.driver._core
+    found = quay.driver.kept.core
     assert found is not None
     return found
 
@@ -97,7 +97,7 @@ def test_a_question_and_the_next_leader_see_the_same_order(quay: Quay) -> None:
     quay.stop(blocks)
     quay.turn(2)
     decided = build(load_state(quay.now).state).decide(mark(quay.now))
-    assert not [one for one in decided if isinstance(one, Admit)], "the one that was first runs"
+    assert not [decision for decision in decided if isinstance(decision, Admit)], "the one that was first runs"
     assert quay.state(jobs[2]) == "running"
 
 
@@ -155,20 +155,20 @@ def test_a_sweep_hands_in_nothing_again_as_the_history_grows(quay: Quay, monkeyp
         quay.turn(2)
         quay.pass_time(2)
         quay.turn(2)
-    submitted, feed = [], quay.driver._feed
+    submitted, feed = [], quay.driver.kept.feed
 
     def counted(event: object) -> object:
         if isinstance(event, Submitted):
             submitted.append(event.job.id)
         return feed(event)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(quay.driver, "_feed", counted)
-    quay.driver._full_load_at = 0.001
+    monkeypatch.setattr(quay.driver.kept, "feed", counted)
+    quay.driver.changes.full_load_at = 0.001
     with structlog.testing.capture_logs() as said:
         quay.turn(2)
-    assert quay.driver._full_load_at > 1, "a sweep went by"
+    assert quay.driver.changes.full_load_at > 1, "a sweep went by"
     assert not submitted
-    assert "full_load_differs" not in [one["event"] for one in said]
+    assert "full_load_differs" not in [event["event"] for event in said]
     assert core(quay) is kept
     assert quay.job(waits.id).predicted_seconds == predicted
     later = quay.submit("train", resources=ALL)
@@ -188,7 +188,7 @@ def test_a_job_of_which_nothing_was_known_is_predicted_at_the_next_sweep(quay: Q
     for _ in range(4):
         quay.pass_time(11)
         quay.turn()
-    quay.driver._full_load_at = 0.001
+    quay.driver.changes.full_load_at = 0.001
     quay.turn()
     assert 5 <= (quay.job(waits.id).predicted_seconds or 0) <= 30
     kept = core(quay).ordering.job(str(waits.id))
@@ -198,7 +198,7 @@ def test_a_job_of_which_nothing_was_known_is_predicted_at_the_next_sweep(quay: Q
 
 def test_predicting_many_takes_as_many_statements_as_predicting_few(quay: Quay) -> None:
     a_full_cluster_with_a_history(quay)
-    quay.driver._full_load_at = math.inf  # A sweep reads more, whenever its time comes.
+    quay.driver.changes.full_load_at = math.inf  # A sweep reads more, whenever its time comes.
     counts = []
     for many in (3, 3, 30):
         for _ in range(many):

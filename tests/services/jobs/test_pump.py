@@ -57,7 +57,11 @@ def printing(quay: Quay, count: int) -> None:
 def silent(quay: Quay) -> list[int]:
     """Which of the live attempts, in order, have nothing in the store."""
     ids = Attempt.objects.order_by("id").values_list("id", flat=True)
-    return [number for number, one in enumerate(ids) if not read_tail(one, TaskName("worker", 0), Stream.OUT, size_bytes=9)]
+    return [
+        number
+        for number, attempt_id in enumerate(ids)
+        if not read_tail(attempt_id, TaskName("worker", 0), Stream.OUT, size_bytes=9)
+    ]
 
 
 def test_what_more_jobs_print_than_fit_a_pass_is_shown_while_they_run(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:

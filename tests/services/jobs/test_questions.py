@@ -71,13 +71,14 @@ def test_among_too_many_jobs_it_is_said_that_nobody_looked_ahead(quay: Quay, api
     assert (told["p50_at"], told["p90_at"], told["reason"]) == (None, None, "too_many")
 
 
+@pytest.mark.capability("6.11", "Members are told the latest start, with what it rests on")
 def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) -> None:
     job = waiting(quay, max_runtime="2h")
     client = api(quay.cast.bob)
     told = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true").json()["latest"]
-    assert told["kind"] == "booked"
+    assert told["kind"] == "backfill_reservation"
     assert format_moment(told["at"]) in told["text"]
-    (kept,) = quay.driver._core.reservations.kept()  # type: ignore[union-attr]
+    (kept,) = quay.driver.kept.core.reservations.kept()  # type: ignore[union-attr]
     assert told["at"].startswith(redaction._moment(kept.at)[:19])  # type: ignore[index]
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
     assert "最迟" in chinese["text"]
@@ -94,12 +95,17 @@ def test_a_job_behind_a_wide_one_says_for_which_job_the_room_is_kept_and_what_th
     quay.turn()
     client = api(quay.cast.bob)
     path = f"/api/v1/jobs/{small.id}/explain?quick=true"
-    (told,) = [one for one in client.get(path).json()["conditions"] if one["code"] in ("booked", "behind")]
+    (told,) = [
+        condition
+        for condition in client.get(path).json()["conditions"]
+        if condition["code"] in ("backfill_reservation", "behind")
+    ]
 
-    assert "kept for wide, which needs 8 cores" in told["text"]
-    assert [one["name"] for one in told["jobs"]] == ["wide"]
+    assert "reserved" in told["text"]
+    assert "for wide, which needs 8 cores" in told["text"]
+    assert [job["name"] for job in told["jobs"]] == ["wide"]
     chinese = client.get(path, headers={"Accept-Language": "zh-CN"}).json()["conditions"]
-    assert any("预留给wide" in one["text"] for one in chinese)
+    assert any("预留给wide" in condition["text"] for condition in chinese)
 
 
 def test_of_another_tenant_it_is_said_what_its_job_needs_and_not_its_name(quay: Quay, api: Api) -> None:
@@ -113,9 +119,10 @@ def test_of_another_tenant_it_is_said_what_its_job_needs_and_not_its_name(quay: 
     conditions = api(quay.cast.bob).get(f"/api/v1/jobs/{small.id}/explain?quick=true").json()["conditions"]
 
     assert "wide" not in str(conditions)
-    for one in conditions:
-        if one["code"] == "booked":
-            assert "kept for a job of another tenant, which needs 8 cores" in one["text"]
+    for condition in conditions:
+        if condition["code"] == "backfill_reservation":
+            assert "reserved" in condition["text"]
+            assert "for a job of another tenant, which needs 8 cores" in condition["text"]
 
 
 def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_from_when_the_next_reserved_start_is_its(

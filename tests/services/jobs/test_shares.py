@@ -1,4 +1,4 @@
-"""Promised and delivered shares on the real scheduler: demand is written down, weeks are closed, signed, and made again."""
+"""Deserved and delivered shares on the real scheduler: demand is written down, weeks are closed, signed, and made again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rest_framework.test import APIClient
 from activity.models import Event
 from clusters.engines.fake import Script
 from jobs.selectors.charges import live_holdings
-from tenants.ledger.fairness import HOUR, WEEK, ShareKey, week_of
+from tenants.billing.ledger.fairness import HOUR, WEEK, ShareKey, week_of
+from tenants.billing.services.shares import Demand, close_weeks, record_demand, verify_weeks
+from tenants.billing.shares import account, stored_week, week_text
+from tenants.capacity.quota.accounting import mark
+from tenants.capacity.services.edits import edit_limits
 from tenants.models import DemandHour, Queue, ShareStatement
-from tenants.quota.accounting import mark
-from tenants.services.edits import edit_limits
-from tenants.services.shares import Demand, close_weeks, record_demand, verify_weeks
-from tenants.shares import account, stored_week, week_text
 from tests.builders.quay import Quay
 from tests.factories.tenants import SYSTEM
 
@@ -56,7 +56,7 @@ def test_what_runs_and_what_waits_is_in_the_account_before_anything_has_ended(qu
     share = of_tenant(quay, runs.queue, mark(quay.now))
 
     assert abs(share.delivered - 8000 * 600) <= 8000 * 5
-    assert abs(share.wanted - share.delivered - 8000 * 600) <= 8000 * 60
+    assert abs(share.requested - share.delivered - 8000 * 600) <= 8000 * 60
     assert share.fair == share.delivered_by_all
 
 
@@ -71,15 +71,16 @@ def test_who_waits_for_what_no_machine_has_is_no_demand(quay: Quay) -> None:
 
 def test_two_schedulers_that_both_lead_count_no_second_twice(quay: Quay) -> None:
     queue_id = quay.submit("any").queue_id
-    one = [Demand(queue_id, quay.pool.pk, 1000, 2000)]
-    record_demand(one, since=HOUR - 60, until=HOUR + 60)
-    record_demand(one, since=HOUR - 40, until=HOUR + 80)
+    demands = [Demand(queue_id, quay.pool.pk, 1000, 2000)]
+    record_demand(demands, since=HOUR - 60, until=HOUR + 60)
+    record_demand(demands, since=HOUR - 40, until=HOUR + 80)
 
     rows = DemandHour.objects.order_by("hour").values_list("hour", "cpu_milli_seconds", "gpu_milli_seconds")
     assert list(rows) == [(0, 60_000, 120_000), (1, 80_000, 160_000)]
-    assert record_demand(one, since=HOUR, until=HOUR + 20) == 0
+    assert record_demand(demands, since=HOUR, until=HOUR + 20) == 0
 
 
+@pytest.mark.capability("6.10", "A statement of each tenant's week is signed, and made again from ledger and limits, to the byte")
 def test_a_week_is_closed_signed_and_made_again_to_the_byte(quay: Quay, week: int) -> None:
     job = quay.submit("long", resources=ONE, script=Script(duration_seconds=2 * WEEK))
     lives_through(quay, 3)
@@ -109,6 +110,7 @@ def test_a_week_is_closed_signed_and_made_again_to_the_byte(quay: Quay, week: in
     assert [found.is_right for found in verify_weeks(running=live_holdings)] == [True]
 
 
+@pytest.mark.capability("6.10", "A changed statement is found, and the table refuses changes")
 def test_a_statement_that_was_tampered_with_is_found_and_the_table_refuses(quay: Quay, week: int) -> None:
     quay.submit("long", resources=ONE, script=Script(duration_seconds=600))
     quay.settle(step_seconds=60)
@@ -124,9 +126,10 @@ def test_a_statement_that_was_tampered_with_is_found_and_the_table_refuses(quay:
     row.delete()
     row.document = row.document.replace('"week":"2026-W47"', '"week":"2026-W48"')
     row.save(force_insert=True)
-    assert [(one.is_intact, one.is_right) for one in verify_weeks(running=live_holdings)] == [(False, False)]
+    assert [(verified.is_intact, verified.is_right) for verified in verify_weeks(running=live_holdings)] == [(False, False)]
 
 
+@pytest.mark.capability("33", "Every queue reads what it deserved, wanted and got, and what is missing")
 def test_a_tenant_reads_its_shares_and_nobody_elses(quay: Quay, week: int) -> None:
     cast, client = quay.cast, APIClient()
     slug = quay.submit("long", resources=ONE, script=Script(duration_seconds=100_000)).tenant.slug
@@ -154,6 +157,8 @@ def test_a_tenant_reads_its_shares_and_nobody_elses(quay: Quay, week: int) -> No
     get(cast.carol.token, path, 404)
     get(cast.bob.token, f"tenants/{slug}/shares/2026-47", 422)
     get(cast.bob.token, f"tenants/{slug}/shares/2027-W47", 404)
+    before = get(cast.bob.token, f"tenants/{slug}/shares/2020-W01", 404)
+    assert "before this installation kept shares" in before["detail"], "a week that nobody recorded is not open"
 
     quay.now = MONDAY + timedelta(days=7, hours=2)
     close_weeks(quay.now, running=live_holdings)
@@ -164,6 +169,6 @@ def test_a_tenant_reads_its_shares_and_nobody_elses(quay: Quay, week: int) -> No
 
 
 def _change(queue_id: Any, quay: Quay, **values: int | None) -> Any:
-    from tenants.quota.edits import Change
+    from tenants.capacity.quota.edits import Change
 
     return Change(queue_id, quay.pool.pk, "cpu_millis", values)

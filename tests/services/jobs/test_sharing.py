@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from clusters.engines.fake import Script
 from jobs.lifecycle.reasons import explain
+from jobs.loading.state import OVERRUN_SECONDS
 from jobs.models import Attempt, DecisionRecord, Job
 from kernel import clock
+from kernel.config import current
+from kernel.words import format_moment
 from tenants.models import Booking, LedgerEntry, Queue, QueueLimit, QueueUsage, Reservation, UserCap
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
@@ -46,6 +49,8 @@ def gpus_held(quay: Quay, job: Job) -> int:
     return sum(rows) // 1000
 
 
+@pytest.mark.capability("15", "gang: all tasks of a gang start or none")
+@pytest.mark.capability("18", "Four gangs of four on twelve cards: three run, the fourth holds none, also under another leader")
 def test_of_four_gangs_of_four_on_twelve_cards_three_run_and_the_fourth_holds_none(twelve: Quay) -> None:
     jobs = [twelve.submit(f"gang-{number}", script=ENDLESS, **gang(4)) for number in range(4)]
     twelve.turn(2)
@@ -67,6 +72,36 @@ def go_on(quay: Quay) -> None:
         quay.pass_time(2)
 
 
+@pytest.mark.parametrize("own_grace", [None, 600])
+def test_who_waits_for_its_own_machines_is_told_that_it_starts_once_the_longest_grace_is_over(
+    twelve: Quay, api: Callable[..., Any], own_grace: int | None
+) -> None:
+    more = {} if own_grace is None else {"checkpoint": {"path": "ckpt", "grace": f"{own_grace}s"}}
+    deserve(twelve, top_queue(twelve.cast.tenant), 8)
+    deserve(twelve, top_queue(twelve.cast.elsewhere), 4)
+    for number in range(6):
+        twelve.submit(f"borrowed-{number}", script=ENDLESS, **gang(2), **more)
+    twelve.turn(2)
+    twelve.pass_time(OLD)
+    owed = twelve.submit("owed", by=twelve.cast.carol, script=ENDLESS, **gang(4))
+    twelve.schedule()
+    grace = current().grace_seconds if own_grace is None else own_grace
+    by = twelve.now.replace(microsecond=0) + timedelta(seconds=grace + OVERRUN_SECONDS)
+    detail = Job.objects.get(id=owed.id).reason_detail
+    assert datetime.fromisoformat(detail["at"]) == by
+    assert f"starts by {format_moment(detail['at'])} at the latest" in explain("making_room", detail).text
+
+    twelve.driver.forget()  # Another leader, later, tells the same.
+    twelve.pass_time(5)
+    twelve.schedule()
+    assert Job.objects.get(id=owed.id).reason_detail["at"] == detail["at"]
+    told = api(twelve.cast.carol).get(f"/api/v1/jobs/{owed.id}/explain?quick=true").json()
+    assert (told["latest"]["kind"], datetime.fromisoformat(told["latest"]["at"])) == ("claim", by)
+    assert format_moment(told["latest"]["at"]) in told["latest"]["text"]
+    (condition,) = told["conditions"]
+    assert (condition["code"], datetime.fromisoformat(condition["until"])) == ("claim", by)
+
+
 def borrow_all(quay: Quay) -> list[Job]:
     """Bob's tenant deserves eight and Carol's four; Bob borrows what is idle, in gangs of two."""
     deserve(quay, top_queue(quay.cast.tenant), 8)
@@ -77,6 +112,9 @@ def borrow_all(quay: Quay) -> list[Job]:
     return borrowed
 
 
+@pytest.mark.capability("15", "capacity: what a queue deserves comes back to it on demand")
+@pytest.mark.capability("21", "What is borrowed is given back on demand, and costs the victim no retry")
+@pytest.mark.capability("98", "Borrowed capacity goes back on demand, and a guarantee stays idle for its owner")
 def test_what_is_borrowed_is_given_back_on_demand_and_costs_the_victim_no_retry(twelve: Quay) -> None:
     borrowed = borrow_all(twelve)
     twelve.pass_time(OLD)
@@ -95,6 +133,7 @@ def test_what_is_borrowed_is_given_back_on_demand_and_costs_the_victim_no_retry(
     assert sum(gpus_held(twelve, job) for job in borrowed) == 8
 
 
+@pytest.mark.capability("20", "A job that has just begun is not evicted, and the one that waits for it is told until when")
 def test_work_that_has_just_begun_is_not_evicted_and_who_waits_is_told_until_when(twelve: Quay) -> None:
     borrow_all(twelve)
     owed = twelve.submit("owed", by=twelve.cast.carol, script=ENDLESS, **gang(4))
@@ -105,6 +144,7 @@ def test_work_that_has_just_begun_is_not_evicted_and_who_waits_is_told_until_whe
     assert twelve.state(owed) == "running"
 
 
+@pytest.mark.capability("14", "Reclaim is a step that is switched off alone")
 def test_where_reclaim_is_off_nobody_leaves_for_what_another_queue_deserves(twelve: Quay, configure: Any) -> None:
     configure(scheduler_reclaims=False, scheduler_rebalances=False)
     borrowed = borrow_all(twelve)
@@ -115,6 +155,7 @@ def test_where_reclaim_is_off_nobody_leaves_for_what_another_queue_deserves(twel
     assert twelve.state(owed) == "queued"
 
 
+@pytest.mark.capability("20", "Nobody takes back what another deserves")
 def test_nobody_takes_back_what_another_deserves(twelve: Quay) -> None:
     borrow_all(twelve)
     twelve.pass_time(OLD)
@@ -126,6 +167,7 @@ def test_nobody_takes_back_what_another_deserves(twelve: Quay) -> None:
     assert [twelve.state(job) for job in (first, more)] == ["running", "queued"]
 
 
+@pytest.mark.capability("21", "A new leader knows for which job room is being cleared")
 def test_a_new_leader_still_knows_whose_the_room_is_that_is_being_cleared(twelve: Quay) -> None:
     """The leader dies between the evictions and the start; meanwhile another asks for the same room."""
     borrowed = borrow_all(twelve)
@@ -156,6 +198,8 @@ def test_a_claimant_that_is_stopped_leaves_its_room_to_others(twelve: Quay) -> N
     assert Reservation.objects.filter(released_at__isnull=True).count() == 6
 
 
+@pytest.mark.capability("21", "A guarantee is kept idle for its owner, and others are told")
+@pytest.mark.capability("98", "Borrowed capacity goes back on demand, and a guarantee stays idle for its owner")
 def test_a_guarantee_is_kept_idle_for_its_owner_and_others_are_told(twelve: Quay) -> None:
     deserve(twelve, top_queue(twelve.cast.elsewhere), 4, guarantee=4)
     jobs = [twelve.submit(f"job-{number}", script=ENDLESS, **gang(4)) for number in range(3)]
@@ -167,6 +211,7 @@ def test_a_guarantee_is_kept_idle_for_its_owner_and_others_are_told(twelve: Quay
     assert twelve.state(owner) == "running"
 
 
+@pytest.mark.capability("20", "In one queue a job of higher priority takes the room of a lower one, which waits again")
 def test_higher_priority_of_one_queue_takes_the_room_of_lower(twelve: Quay) -> None:
     low = twelve.submit("low", script=ENDLESS, priority="low", **gang(12))
     twelve.turn(2)
@@ -176,6 +221,7 @@ def test_higher_priority_of_one_queue_takes_the_room_of_lower(twelve: Quay) -> N
     assert [twelve.state(job) for job in (low, high)] == ["queued", "running"]
 
 
+@pytest.mark.capability("18", "An elastic gang gets as many tasks as there is room for, and is charged for these")
 def test_an_elastic_gang_gets_as_many_tasks_as_there_is_room_for(twelve: Quay) -> None:
     fixed = twelve.submit("fixed", script=ENDLESS, **gang(7))
     twelve.turn(2)
@@ -203,6 +249,8 @@ def test_a_limit_that_is_raised_lets_the_next_start_without_a_new_core(twelve: Q
     assert twelve.state(jobs[1]) == "running"
 
 
+@pytest.mark.capability("14", "Each step leaves a record of what it decided, by name of the job and with numbers")
+@pytest.mark.capability("6.7", "Every start, claim, eviction and wait leaves a record")
 def test_every_start_eviction_claim_and_wait_leaves_a_record(twelve: Quay) -> None:
     borrowed = borrow_all(twelve)
     assert set(kinds_of(borrowed[0])) == {"start"}
@@ -213,7 +261,7 @@ def test_every_start_eviction_claim_and_wait_leaves_a_record(twelve: Quay) -> No
     assert kinds_of(owed) == ["refuse", "claim", "wait_turned_start"]
     claim = DecisionRecord.objects.get(job_id=owed.id, kind="claim")
     victims = [job for job in borrowed if "evict" in kinds_of(job)]
-    assert {one["job"] for one in claim.payload["victims"]} == {str(job.id) for job in victims}
+    assert {victim["job"] for victim in claim.payload["victims"]} == {str(job.id) for job in victims}
     assert len(victims) == 2
     started = DecisionRecord.objects.get(job_id=owed.id, kind="wait_turned_start")
     assert started.payload["candidates"] == 3
@@ -227,6 +275,7 @@ def kinds_of(job: Job) -> list[str]:
     return list(DecisionRecord.objects.filter(job_id=job.id).order_by("id").values_list("kind", flat=True))
 
 
+@pytest.mark.capability("18", "An elastic gang gets as many tasks as there is room for, and is charged for these")
 def test_an_elastic_job_is_charged_for_what_it_had(twelve: Quay) -> None:
     twelve.submit("fixed", script=ENDLESS, **gang(7))
     twelve.turn(2)
@@ -243,6 +292,7 @@ def test_an_elastic_job_is_charged_for_what_it_had(twelve: Quay) -> None:
     assert LedgerEntry.objects.get(job_id=elastic.id).gpu_millis == 5_000
 
 
+@pytest.mark.capability("24", "A cap on GPUs holds, and is told with its numbers")
 def test_a_cap_on_one_user_holds_and_is_told_with_its_numbers(twelve: Quay) -> None:
     UserCap.objects.create(tenant=twelve.cast.tenant, user=None, gpu_millis=6_000)
     jobs = [twelve.submit(f"job-{number}", script=ENDLESS, **gang(4)) for number in range(2)]
@@ -257,6 +307,7 @@ def test_a_cap_on_one_user_holds_and_is_told_with_its_numbers(twelve: Quay) -> N
     assert twelve.state(jobs[1]) == "running"
 
 
+@pytest.mark.capability("23", "Admission keeps what is booked, and its owner starts at once")
 def test_a_booking_is_cleared_in_time_and_its_owner_starts_at_once(twelve: Quay) -> None:
     begins = twelve.now + timedelta(hours=1)
     Booking.objects.create(
@@ -273,7 +324,7 @@ def test_a_booking_is_cleared_in_time_and_its_owner_starts_at_once(twelve: Quay)
     go_on(twelve)
     assert sorted(twelve.state(job) for job in jobs) == ["queued", "running", "running"]
     waits = next(job for job in jobs if twelve.state(job) == "queued")
-    assert twelve.reason(waits) == "reserved"
+    assert twelve.reason(waits) == "advance_reservation"
     owner = twelve.submit("owner", by=twelve.cast.carol, script=ENDLESS, **gang(4))
     twelve.turn(2)
     assert twelve.state(owner) == "running"

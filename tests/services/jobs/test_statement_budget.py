@@ -59,6 +59,6 @@ def test_a_look_at_a_queue_in_which_nothing_changed_asks_as_little_however_many_
         for number in range(waiting):
             quay.submit(f"waits-{number}", resources={"cpu": 8, "memory": "1Gi"})
         quay.turn(3)  # The pass that says why they wait tells of it in events, which the next look takes in.
-        quay.driver._full_load_at = math.inf
+        quay.driver.changes.full_load_at = math.inf
         counts.append(_statements(quay.schedule))
     assert counts[0] == counts[1] <= 18

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from jobs.loading.state import load_pending, look_around
+from jobs.loading.around import look_around
+from jobs.loading.rows import load_pending
 from jobs.models import Attempt, Job
-from jobs.reconcile.admit import Admission, Placement, admit
+from jobs.reconcile.admit import Admission, TaskPlacement, admit
 from jobs.services.submit import prepare, submit
 from kernel.ids import new_id
 from kernel.resources import Resources
@@ -79,7 +80,9 @@ def steps_to_start(quay: Quay) -> int:
     pending = {row.id: row for row in load_pending({})}
     (pool,) = look_around(quay.now, {}).pools
     ask = Resources(cpu_millis=1)
-    admissions = [Admission(job_id, pool, ask, (Placement("main", 0, "node-1", ask),)) for job_id in sorted(pending)[:STARTED]]
+    admissions = [
+        Admission(job_id, pool, ask, (TaskPlacement("main", 0, "node-1", ask),)) for job_id in sorted(pending)[:STARTED]
+    ]
     with sqlite_steps() as steps:
         assert len(admit(admissions, pending, {}, now=quay.now)) == STARTED
     return len(steps)

@@ -19,8 +19,8 @@ from jobs.services import adopt
 from jobs.services.adopt import NotAdoptable
 from kernel.errors import Conflict, NotFound
 from reconciling.models import Transition
+from tenants.capacity.services.reservations import recount_usage, release
 from tenants.models import QueueUsage, Reservation
-from tenants.services.reservations import recount_usage, release
 from tests.builders.quay import Quay
 
 pytestmark = pytest.mark.database

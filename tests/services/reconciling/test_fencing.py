@@ -15,6 +15,7 @@ from tests.builders.quay import Quay
 pytestmark = pytest.mark.database
 
 
+@pytest.mark.capability("35", "A process that was paused with work in hand changes nothing when it wakes")
 @pytest.mark.parametrize("point", ["jobs.launch.after_claim", "jobs.launch.before_ensure", "jobs.launch.after_ensure"])
 def test_a_launch_whose_lease_passed_to_another_worker_changes_nothing_and_is_counted(quay: Quay, point: str) -> None:
     job = quay.submit()

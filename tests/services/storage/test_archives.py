@@ -192,7 +192,7 @@ def test_what_is_taken_can_be_unpacked_and_what_cannot_be_unpacked_is_a_bad_arch
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             unpack(io.BytesIO(data), descriptor)
-        except unpacking.BadArchive:
+        except unpacking.BadSnapshot:
             assert not is_taken
         finally:
             os.close(descriptor)

@@ -68,6 +68,7 @@ def test_pumping_again_stores_nothing_twice():
     assert text_of(source) == "one\ntwo\n"
 
 
+@pytest.mark.capability("41", "Logs are resumed by offset without gap or repeat")
 def test_a_crash_between_bytes_and_rows_leaves_no_gap_and_no_double():
     source, engine = a_log_source(), PrintingEngine().prints(b"one\n")
     pump(engine, source)
@@ -122,6 +123,7 @@ def test_chunks_may_overlap_what_is_stored():
     assert text_of(source) == "abcdef"
 
 
+@pytest.mark.capability("41", "A gap is marked, never silent")
 def test_missing_bytes_become_a_marker_never_silence():
     source = a_log_source()
     logs.open_logs([(source.key, source.tasks)], now=NOW)
@@ -240,6 +242,7 @@ def test_a_reader_inside_a_growing_row_misses_and_repeats_nothing():
     assert sorted(seen.splitlines()) == sorted(f"step {step}" for step in range(50))
 
 
+@pytest.mark.capability("100", "Logs of several tasks are merged in the order they came, and filtered by task")
 def test_streams_of_several_tasks_are_merged_in_the_order_they_came():
     tasks = (TaskName("worker", 0), TaskName("worker", 1))
     source, engine = a_log_source(tasks=tasks), PrintingEngine()

@@ -9,9 +9,9 @@ from django.apps import apps
 
 from kernel.actor import ANONYMOUS, Actor, TenantRole, system_actor
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
-from tenants.access import demand, role_allows, roles_of_many
+from tenants.identity.access import demand, role_allows, roles_of_many
+from tenants.identity.permissions import PERMISSIONS, ROLE_RANK, Permission, Scope, as_markdown, effective_scopes
 from tenants.models import Queue, Secret, Tenant, Token, User
-from tenants.permissions import PERMISSIONS, ROLE_RANK, Permission, Scope, as_markdown, effective_scopes
 from tests.factories.tenants import Cast, make_member, make_service_account, make_tenant, make_token, top_queue
 from webapi.access import fetch, registered_models, visible
 
@@ -23,6 +23,7 @@ def an_actor(role: TenantRole | None = None, *, is_operator: bool = False, scope
     return Actor(user_id=ME, name="me", is_operator=is_operator, roles={OWN: role} if role else {}, scopes=scopes)
 
 
+@pytest.mark.capability("56", "Viewers, members, managers and operators may do what the table of permissions says")
 @pytest.mark.parametrize("verb", PERMISSIONS)
 @pytest.mark.parametrize("role", [None, *TenantRole])
 def test_a_role_allows_what_the_table_says_and_only_in_its_tenant(verb: str, role: TenantRole | None) -> None:
@@ -38,6 +39,7 @@ def test_a_role_allows_what_the_table_says_and_only_in_its_tenant(verb: str, rol
     assert role_allows(actor, None, verb, ME) == permission.everyone
 
 
+@pytest.mark.capability("56", "Viewers, members, managers and operators may do what the table of permissions says")
 @pytest.mark.parametrize("verb", PERMISSIONS)
 def test_operators_do_what_the_table_says_in_every_tenant(verb: str) -> None:
     permission = PERMISSIONS[verb]
@@ -83,13 +85,35 @@ def test_anonymous_may_nothing_and_the_platform_itself_everything() -> None:
         demand(ANONYMOUS, OWN, "tenant.read")
 
 
-def test_demand_hides_what_is_not_visible_and_refuses_what_is() -> None:
+@pytest.mark.database
+def test_demand_hides_what_is_not_visible_and_refuses_what_is(db: None) -> None:
     with pytest.raises(NotFound):
         demand(an_actor(TenantRole.MANAGER), OTHER, "tenant.edit")
     with pytest.raises(Forbidden, match=r"manager; operator"):
         demand(an_actor(TenantRole.VIEWER), OWN, "tenant.edit")
     with pytest.raises(Forbidden, match="scopes"):
         demand(an_actor(TenantRole.MANAGER, scopes=frozenset({"read"})), OWN, "tenant.edit")
+
+
+@pytest.mark.database
+def test_a_refusal_names_the_tenant_the_role_there_and_whom_to_ask(cast: Cast) -> None:
+    with pytest.raises(Forbidden) as refused:
+        demand(cast.vera.actor, cast.tenant.pk, "job.submit")
+    assert refused.value.detail == "vera may not do this in tenant vision as viewer. It is for: member and above."
+    assert refused.value.hint == "Ask a manager of tenant vision for the role: `berth members --tenant vision` lists them."
+    assert "租户 vision" in refused.value.detail_text.zh
+
+    with pytest.raises(Forbidden) as refused:
+        demand(cast.alice.actor, cast.tenant.pk, "tenant.disable")
+    assert refused.value.hint == "Ask an operator."
+
+    with pytest.raises(Forbidden) as refused:
+        demand(cast.otto.actor, cast.tenant.pk, "job.submit")
+    assert refused.value.detail == "otto may not do this in tenant vision without a role there. It is for: member and above."
+
+    with pytest.raises(Forbidden) as refused:
+        demand(cast.alice.actor, None, "invitation.read")
+    assert refused.value.hint == "Name a tenant in which your role allows it, with `tenant` (`--tenant`): vision."
 
 
 def test_an_unknown_verb_is_our_mistake() -> None:
@@ -99,7 +123,8 @@ def test_an_unknown_verb_is_our_mistake() -> None:
 
 def test_every_verb_says_who_and_has_a_sentence() -> None:
     for verb, permission in PERMISSIONS.items():
-        assert permission.who(), verb
+        assert permission.who().en, verb
+        assert permission.who().zh, verb
         assert permission.means.endswith("."), verb
         assert isinstance(permission, Permission)
 
@@ -107,7 +132,9 @@ def test_every_verb_says_who_and_has_a_sentence() -> None:
 def test_the_documented_table_is_the_one_in_force() -> None:
     page = Path(__file__).parents[3] / "docs" / "permissions.md"
 
-    assert page.read_text() == as_markdown(), "run: PYTHONPATH=.:platform python -m tenants.permissions > docs/permissions.md"
+    assert page.read_text() == as_markdown(), (
+        "run: PYTHONPATH=.:platform python -m tenants.identity.permissions > docs/permissions.md"
+    )
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from clusters.models import Pool
 from jobs.models import Job
 from tenants.models import Booking, QueueLimit, QuotaEdit
 from tests.builders.quay import Quay
-from tests.factories.clusters import make_cluster, node_facts
+from tests.factories.clusters import a_cluster, make_cluster, node_facts
 from tests.factories.tenants import Cast, make_queue, now, top_queue
 
 pytestmark = pytest.mark.database
@@ -188,6 +188,13 @@ def test_a_gang_larger_than_any_cluster_is_refused_with_what_there_is(harbour: Q
         assert bob.post("/api/v1/jobs", json.dumps(body), content_type="application/json").status_code == 201, "it has room empty"
 
 
+def test_where_there_is_none_of_a_resource_no_smaller_amount_is_suggested(cast: Cast, api: Api) -> None:
+    a_cluster("plain").with_nodes(1, gpus=0).build()
+    body = {"spec": {"name": "train", "command": "true", "resources": {"gpu": 1}}}
+    answer = api(cast.bob).post("/api/v1/jobs", json.dumps(body), content_type="application/json").json()
+    assert answer["hint"] == "Leave that resource out, or ask an operator for nodes with it."
+
+
 def test_a_cluster_that_has_no_machine_yet_refuses_nobody(cast: Cast, api: Api) -> None:
     Pool.objects.create(cluster=make_cluster("empty"), name="empty", created_at=now())
     body = {"spec": {"name": "train", "command": "true", "resources": {"gpu": 8}}}
@@ -201,7 +208,7 @@ def test_no_circle_of_dependencies_can_be_written(harbour: Quay, api: Api) -> No
 
     assert refused(bob, "/jobs", {"spec": {**spec, "after_ok": ["train"]}}) == [("/after_ok/0", "job_not_found")]
     circle = [{**spec, "name": "a", "after_ok": ["b"]}, {**spec, "name": "b", "after_ok": ["a"]}]
-    lines = "\n".join(json.dumps(one) for one in circle)
+    lines = "\n".join(json.dumps(item) for item in circle)
     answer = bob.post("/api/v1/jobs:batch", lines, content_type="application/x-ndjson").json()
     found = [(entry["path"], entry["code"]) for entry in answer["fields"]]
     assert found == [("/items/0/after_ok/0", "job_not_found"), ("/items/1/after_ok/0", "job_not_found")]

@@ -10,18 +10,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from activity.models import Delivery, Event, Subscription
+from activity.notifications.channels.mail import compose
 from activity.notifications.fanout import fan_out
-from activity.notifications.mail import compose
 from activity.sequencer import sequence
 from clusters.engines.fake import Script
 from clusters.models import Pool
 from kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.resources import Resources
-from tenants.budgets import spent_budgets
-from tenants.ledger.budgets import BudgetKind, budget_refusal
+from tenants.billing.budgets import spent_budgets
+from tenants.billing.ledger.budgets import BudgetKind, budget_refusal
+from tenants.billing.services.budgets import BudgetWish, delete_budget, measure_budgets, set_budget
 from tenants.models import Budget, Price, Queue
 from tenants.services import reserve
-from tenants.services.budgets import BudgetWish, delete_budget, measure_budgets, set_budget
 from tests.builders.quay import Quay
 from tests.factories.clusters import ClusterBuilder
 from tests.factories.tenants import SYSTEM, Cast, ask, make_queue, make_tenant, top_queue
@@ -57,6 +57,7 @@ def test_what_is_held_below_counts_for_every_budget_above(cast: Cast) -> None:
     assert a_budget(cast, top_queue(cast.tenant), 10).spent == 5 * GPU_HOUR
 
 
+@pytest.mark.capability("69", "Budgets in node hours count what is taken most of, running or ended")
 def test_node_hours_are_those_of_what_is_taken_most_of_by_pool(cast: Cast) -> None:
     pool = Pool.objects.get(cluster=ClusterBuilder().with_nodes(2, cores=48, gpus=6).build()).pk
     own = make_queue(cast.tenant, "nightly")
@@ -74,6 +75,7 @@ def test_node_hours_are_those_of_what_is_taken_most_of_by_pool(cast: Cast) -> No
     assert (refusal.queue_id, refusal.kind) == (top.pk, BudgetKind.NODE_TIME)
 
 
+@pytest.mark.capability("69", "Budgets in node hours count what is taken most of, running or ended")
 def test_node_hours_of_what_has_ended_count_as_those_of_what_runs(quay: Quay) -> None:
     """Of eight cores four, for a hundred seconds: half a node."""
     job = quay.submit("half", resources={"cpu": 4, "memory": "1Gi"}, script=Script(duration_seconds=100))

@@ -8,11 +8,11 @@ import pytest
 
 from kernel.errors import Conflict, InvalidInput
 from kernel.resources import Resources
-from tenants.capacity import bookings, capacities, limits_tree
-from tenants.lifecycle import BookingState, EditState
+from tenants.capacity.lifecycle import BookingState, EditState
+from tenants.capacity.quota.edits import Change
+from tenants.capacity.quota.limits import validate
+from tenants.capacity.reads import bookings, capacities, limits_tree
 from tenants.models import Booking, QuotaEdit
-from tenants.quota.edits import Change
-from tenants.quota.limits import validate
 from tenants.services import NewBooking, apply_due_edits, book, cancel_edit, edit_limits, recount_usage, reserve
 from tests.builders.threads import at_once
 from tests.factories.clusters import a_cluster

@@ -18,10 +18,10 @@ from clusters.telemetry.metrics import task_subject
 from clusters.telemetry.recorder import forget_recorder
 from clusters.telemetry.tiers import settled_after
 from kernel.config import current
+from tenants.billing.services.ledger import GpuTask, check_days, fold_days, measured, rebuild_days
+from tenants.billing.usage import UsageFilter, UsageRow, usage_lines, usage_report
 from tenants.models import LedgerMeasure, LedgerPending, Tenant, UsageDay, User
 from tenants.services import LedgerLine, append_ledger
-from tenants.services.ledger import GpuTask, check_days, fold_days, measured, rebuild_days
-from tenants.usage import UsageFilter, UsageRow, usage_lines, usage_report
 from tests.factories.tenants import make_tenant, make_user, top_queue
 
 pytestmark = pytest.mark.database
@@ -48,7 +48,7 @@ def run(tasks: list[GpuTask]) -> Iterator[Run]:
     """An attempt of so many seconds in the ledger, whose tasks hold so many GPUs each and were seen to work so much."""
     tenant, user = make_tenant("vision"), make_user("bob")
 
-    def one(seconds: int, *held: tuple[int, float], start: datetime = START, seen: int | None = None) -> LedgerLine:
+    def run_attempt(seconds: int, *held: tuple[int, float], start: datetime = START, seen: int | None = None) -> LedgerLine:
         line = a_line(tenant, user, start, seconds, sum(gpus for gpus, _ in held) * 1000)
         for index, (gpus, _) in enumerate(held):
             tasks.append(GpuTask(line.attempt_id, task_subject(line.attempt_id, "worker", index), gpus * 1000))
@@ -61,7 +61,7 @@ def run(tasks: list[GpuTask]) -> Iterator[Run]:
         append_ledger([line], now=line.ended_at)
         return line
 
-    yield one
+    yield run_attempt
     forget_recorder()
 
 
@@ -97,6 +97,8 @@ def test_the_interval_of_these_tests_is_the_default() -> None:
     assert current().telemetry_seconds == STEP.total_seconds()
 
 
+@pytest.mark.capability("60", "GPU hours that were held stand beside busy ones, by tenant, user, queue, pool and job")
+@pytest.mark.capability("6.4", "GPU hours that a job held and left idle are counted")
 @pytest.mark.parametrize("group_by", ["tenant", "user", "queue", "pool", "job", "fate", "day"])
 def test_hours_in_which_gpus_worked_stand_beside_hours_in_which_they_were_held(run: Run, group_by: str) -> None:
     """Two GPUs that work the whole time, and one that works a quarter of it."""
@@ -106,6 +108,7 @@ def test_hours_in_which_gpus_worked_stand_beside_hours_in_which_they_were_held(r
     assert check_days() == []
 
 
+@pytest.mark.capability("60", "GPU hours that were held stand beside busy ones, by tenant, user, queue, pool and job")
 def test_what_nobody_looked_at_is_no_idleness(run: Run) -> None:
     settle(run(600, (1, 1.0), seen=300))
 

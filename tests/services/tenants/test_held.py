@@ -10,10 +10,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from kernel.resources import Resources
-from tenants.idle_capacity import held_idle, unused
+from tenants.billing.idle_capacity import held_idle, unused
+from tenants.billing.usage import UsageFilter
 from tenants.models import Booking, Price, Reservation
 from tenants.services import LedgerLine, append_ledger, release, reserve
-from tenants.usage import UsageFilter
 from tests.factories.tenants import Cast, ask, now, top_queue
 
 pytestmark = pytest.mark.database
@@ -21,6 +21,7 @@ POOL = uuid.UUID(int=1)
 HOUR = timedelta(hours=1)
 
 
+@pytest.mark.capability("6.4", "Waste is split by the outcome of jobs, and what was held and not used is counted")
 def test_from_admission_to_the_cluster_is_held_and_not_charged(cast: Cast) -> None:
     at = now().replace(minute=0, second=0, microsecond=0) - 10 * HOUR
     price = {"resource": "gpu_millis", "micros_per_hour": 2_000_000, "currency": "EUR"}
@@ -34,6 +35,7 @@ def test_from_admission_to_the_cluster_is_held_and_not_charged(cast: Cast) -> No
     assert line.gpu_millis == 2_000
 
 
+@pytest.mark.capability("6.4", "Waste is split by the outcome of jobs, and what was held and not used is counted")
 def test_of_a_booking_what_its_queue_did_not_use_is_held_for_nobody(cast: Cast) -> None:
     at = now().replace(minute=0, second=0, microsecond=0) - 10 * HOUR
     Booking.objects.create(

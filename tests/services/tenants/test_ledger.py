@@ -12,11 +12,9 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from kernel.resources import Resources
-from tenants.ledger.prices import UNITS
-from tenants.ledger_rows import price_book
-from tenants.models import LedgerEntry, LedgerPending, Price, Statement, Tenant, UsageDay, User
-from tenants.services import LedgerLine, append_ledger, release, reserve
-from tenants.services.ledger import (
+from tenants.billing.ledger.prices import UNITS
+from tenants.billing.ledger_rows import price_book
+from tenants.billing.services.ledger import (
     Charge,
     check_charges,
     check_days,
@@ -25,10 +23,12 @@ from tenants.services.ledger import (
     fold_days,
     verify_statements,
 )
-from tenants.services.ledger.check import check_hourly
-from tenants.services.ledger.statements import GRACE
-from tenants.statements import closed_months, statement_of
-from tenants.usage import UsageFilter, job_costs, usage_lines, usage_report
+from tenants.billing.services.ledger.check import check_hourly
+from tenants.billing.services.ledger.statements import GRACE
+from tenants.billing.statements import closed_months, statement_of
+from tenants.billing.usage import UsageFilter, job_costs, usage_lines, usage_report
+from tenants.models import LedgerEntry, LedgerPending, Price, Statement, Tenant, UsageDay, User
+from tenants.services import LedgerLine, append_ledger, release, reserve
 from tests.factories.tenants import ask, make_tenant, make_user, now, top_queue
 
 pytestmark = pytest.mark.database
@@ -140,6 +140,7 @@ def test_a_use_that_spans_a_change_of_price_is_charged_at_both(tenant: Tenant, u
     assert [row.micros for row in by_day] == [2_000_000]
 
 
+@pytest.mark.capability("69", "A new price never acts on the past; prices and closed months never change")
 def test_a_new_price_changes_nothing_that_was_used_before(tenant: Tenant, user: User) -> None:
     a_price(1_000_000)
     book(a_line(tenant, user, timedelta(), HOUR))
@@ -151,6 +152,7 @@ def test_a_new_price_changes_nothing_that_was_used_before(tenant: Tenant, user: 
     assert statement_of(tenant.pk, 202603).document["totals"] == before.document["totals"]
 
 
+@pytest.mark.capability("69", "A new price never acts on the past; prices and closed months never change")
 def test_a_price_and_a_statement_never_change(tenant: Tenant, user: User) -> None:
     a_price(1_000_000)
     book(a_line(tenant, user, timedelta(), HOUR))
@@ -161,6 +163,7 @@ def test_a_price_and_a_statement_never_change(tenant: Tenant, user: User) -> Non
             model.objects.update(**change)  # type: ignore[attr-defined]
 
 
+@pytest.mark.capability("69", "A month is made again from the ledger, to the byte")
 def test_a_month_is_closed_once_it_is_over_and_made_again_to_the_byte(tenant: Tenant, user: User) -> None:
     elsewhere = make_tenant("elsewhere")
     a_price(2_500_000)

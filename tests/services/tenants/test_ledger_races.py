@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tenants.billing.services.ledger import check_days, close_months, fold_days
+from tenants.billing.usage import usage_report
 from tenants.models import LedgerEntry, LedgerPending, Price, Statement, UsageDay
 from tenants.services import LedgerLine, append_ledger
-from tenants.services.ledger import check_days, close_months, fold_days
-from tenants.usage import usage_report
 from tests.builders.threads import together
 from tests.factories.tenants import make_tenant, make_user, now, top_queue
 

@@ -11,16 +11,16 @@ import pytest
 from django.apps import apps
 
 from activity.models import AuditEvent
-from tenants.capacity import limits_tree
-from tenants.limits_history import limits_at
+from tenants.capacity.limits_history import limits_at
+from tenants.capacity.quota.edits import Change
+from tenants.capacity.quota.limits import NO_LIMIT, Limit
+from tenants.capacity.quota.tree import Ceiling
+from tenants.capacity.reads import limits_tree
+from tenants.capacity.services.caps import set_rules
+from tenants.capacity.services.edits import apply_due_edits, edit_limits
+from tenants.capacity.services.limits import PoolLimit
 from tenants.models import LimitChange, Queue
-from tenants.quota.edits import Change
-from tenants.quota.limits import NO_LIMIT, Limit
-from tenants.quota.tree import Ceiling
 from tenants.services import set_limits
-from tenants.services.caps import set_rules
-from tenants.services.edits import apply_due_edits, edit_limits
-from tenants.services.limits import PoolLimit
 from tests.factories.tenants import SYSTEM, Cast, make_queue, now, top_queue
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 def held_at(queue: Queue, moment: datetime) -> Limit:
     queues, _ = limits_at(moment, moment, limits_tree().queues)
-    (found,) = (one for one in queues if one.id == queue.pk)
+    (found,) = (limited for limited in queues if limited.id == queue.pk)
     return found.limit(POOL, "gpu_millis")
 
 

@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from kernel.actor import TenantRole
 from kernel.errors import Conflict, Forbidden, InvalidInput, NotAuthenticated, NotFound, PreconditionFailed, Unavailable
 from tenants import services
-from tenants.credentials import authenticate_token, recipients, refresh_actors
+from tenants.identity.credentials import authenticate_token, recipients, refresh_actors
+from tenants.identity.services.names import Problems, display_name
+from tenants.identity.services.user_import import export_users_csv
 from tenants.models import Counter, Membership, Queue, Secret, Tenant, Token, User
-from tenants.services.names import Problems, display_name
-from tenants.services.user_import import export_users_csv
 from tests.factories.tenants import (
     SYSTEM,
     Cast,

@@ -9,8 +9,9 @@ import pytest
 from django.db import connection
 
 from kernel.resources import Resources
+from tenants.capacity.services import reservations
 from tenants.models import Counter, Queue, QueueUsage, Reservation
-from tenants.services import recount_usage, release, reservations, reserve
+from tenants.services import recount_usage, release, reserve
 from tests.builders.threads import at_once, together
 from tests.factories.tenants import ask, limit, make_queue, make_tenant, make_user, now, top_queue
 

@@ -9,11 +9,11 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from tenants.billing.services.ledger import check_days, fold_days
+from tenants.capacity.quota.accounting import ResourceSeconds
 from tenants.models import LedgerEntry, Tenant, User
-from tenants.quota.accounting import ResourceSeconds
 from tenants.selectors import usage_report
 from tenants.services import LedgerLine, append_ledger
-from tenants.services.ledger import check_days, fold_days
 from tests.factories.tenants import make_tenant, make_user, now, top_queue
 
 pytestmark = pytest.mark.database
@@ -93,8 +93,8 @@ def test_days_count_what_touches_a_window_as_often_as_the_entries_themselves_do(
     windows = [
         (None, None),
         *itertools.combinations(moments, 2),
-        *((one, None) for one in moments),
-        *((None, one) for one in moments),
+        *((moment, None) for moment in moments),
+        *((None, moment) for moment in moments),
     ]
 
     def attempts() -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activity.notifications.mail import compose
+from activity.notifications.channels.mail import compose
 
 AT = datetime(2026, 11, 20, 8, 15, tzinfo=UTC)
 INJECTIONS = [

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 from datetime import UTC, datetime
 
+from activity.notifications.channels.webhook import encode, sign
 from activity.notifications.sealing import seal, unseal
-from activity.notifications.webhook import encode, sign
 
 AT = datetime(2026, 11, 20, 8, 15, tzinfo=UTC)
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from activity.notifications import targets, webhook
+from activity.notifications import posting
 from activity.notifications.outcomes import GiveUp, Sent, TryAgain
-from activity.notifications.targets import TargetRefused, check_address, parse_target, resolve
+from kernel import targets
+from kernel.targets import TargetRefused, check_address, parse_target, resolve
 
 INSIDE = [
     "http://127.0.0.1/",
@@ -175,7 +176,7 @@ def test_a_name_that_changes_its_address_is_reached_at_the_one_that_was_checked(
         reached.append((address, port))
         raise ConnectionRefusedError("nobody there")
 
-    outcome = webhook.post(
+    outcome = posting.post(
         "http://rebind.example.com/x", body=b"{}", headers={}, allow_private=False, resolver=resolver, connect=connect
     )
     assert isinstance(outcome, TryAgain)
@@ -187,14 +188,14 @@ def test_a_refused_target_is_never_connected_to() -> None:
         raise AssertionError("connected")
 
     for url in [*INSIDE, *MALFORMED]:
-        assert isinstance(webhook.post(url, body=b"", headers={}, allow_private=False, connect=connect), GiveUp)
+        assert isinstance(posting.post(url, body=b"", headers={}, allow_private=False, connect=connect), GiveUp)
 
 
 def test_a_name_that_cannot_be_resolved_is_tried_again() -> None:
     def resolver(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    assert isinstance(webhook.post("https://a.example/", body=b"", headers={}, allow_private=False, resolver=resolver), TryAgain)
+    assert isinstance(posting.post("https://a.example/", body=b"", headers={}, allow_private=False, resolver=resolver), TryAgain)
 
 
 def exchange(answer: bytes, *, timeout_seconds: float = 5.0, is_over: bool = True) -> object:
@@ -209,7 +210,7 @@ def exchange(answer: bytes, *, timeout_seconds: float = 5.0, is_over: bool = Tru
         theirs.sendall(answer)
         if is_over:
             theirs.shutdown(socket.SHUT_WR)
-        return webhook.post(
+        return posting.post(
             "http://8.8.8.8/", body=b"{}", headers={}, allow_private=False, resolver=lambda host, port: [host], connect=connect
         )
 
@@ -230,7 +231,7 @@ def test_a_status_decides_whether_to_try_again(status: int, kind: type) -> None:
 def test_what_the_receiver_asks_to_wait_is_kept_within_an_hour() -> None:
     outcome = exchange(b"HTTP/1.1 503 x\r\nRetry-After: 999999\r\nContent-Length: 0\r\n\r\n")
     assert isinstance(outcome, TryAgain)
-    assert outcome.after_seconds == webhook.RETRY_AFTER_SECONDS_MAX
+    assert outcome.after_seconds == posting.RETRY_AFTER_SECONDS_MAX
 
 
 def test_an_answer_without_end_is_read_to_a_bound() -> None:
@@ -244,7 +245,7 @@ def test_an_answer_that_is_no_http_is_tried_again(answer: bytes) -> None:
 
 
 def test_a_receiver_that_drips_is_cut_off_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "SECONDS_MAX", 0.2)
+    monkeypatch.setattr(posting, "SECONDS_MAX", 0.2)
     outcome = exchange(b"HTTP/1.1 20", timeout_seconds=60, is_over=False)
     assert isinstance(outcome, TryAgain)
     assert "within" in outcome.error

@@ -35,7 +35,9 @@ def test_one_size_makes_no_slope(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_inputs_are_those_of_kueue() -> None:
-    counts = {name: given.cohorts * given.queues * sum(one.count for one in given.classes) for name, given in INPUTS.items()}
+    counts = {
+        name: given.cohorts * given.queues * sum(workload.count for workload in given.classes) for name, given in INPUTS.items()
+    }
     assert counts == {"baseline": 15_000, "large": 50_000}
 
 

@@ -15,7 +15,7 @@ def test_shapes_are_drawn_from_the_same_tenant_and_by_the_seed_alone() -> None:
     drawn = resampled(entries, 7)
     assert drawn == resampled(entries, 7)
     assert drawn != resampled(entries, 8)
-    assert [(one.number, one.tenant, one.submitted_at) for one in drawn] == [
-        (one.number, one.tenant, one.submitted_at) for one in entries
+    assert [(entry.number, entry.tenant, entry.submitted_at) for entry in drawn] == [
+        (entry.number, entry.tenant, entry.submitted_at) for entry in entries
     ]
-    assert {(one.duration, one.gpus) for one in drawn if one.tenant == "a"} <= {(10 + n, 2) for n in range(1, 20, 2)}
+    assert {(entry.duration, entry.gpus) for entry in drawn if entry.tenant == "a"} <= {(10 + n, 2) for n in range(1, 20, 2)}

@@ -11,7 +11,7 @@ from controlplane.selftest import boundaries
 from controlplane.selftest.boundaries import BOUNDARIES, Unreadable, judge_boundaries, read, sentence
 
 OPEN = {boundary.name: "reached" for boundary in BOUNDARIES}
-WHOLE = (facts.OWN_USERS, facts.SANDBOX, facts.FILTER, facts.NETWORK)
+WHOLE = (facts.OWN_USERS.en, facts.SANDBOX.en, facts.FILTER.en, facts.NETWORK.en)
 
 
 def holes(*claims: str) -> set[str]:
@@ -21,8 +21,8 @@ def holes(*claims: str) -> set[str]:
 def test_what_a_cluster_claims_to_be_closed_is_a_finding_when_it_is_open() -> None:
     network = {"socket_names", "loopback"}
     assert holes(*WHOLE) == {boundary.name for boundary in BOUNDARIES} - network
-    assert holes(facts.OWN_USERS, facts.NO_SANDBOX, facts.NO_FILTER, facts.NETWORK) == {"process_memory", "signals"}
-    assert holes(facts.TURNED_OFF, facts.NETWORK) == set()
+    assert holes(facts.OWN_USERS.en, facts.NO_SANDBOX.en, facts.NO_FILTER.en, facts.NETWORK.en) == {"process_memory", "signals"}
+    assert holes(facts.TURNED_OFF.en, facts.NETWORK.en) == set()
 
 
 def test_a_wall_that_holds_is_no_finding_whatever_is_claimed() -> None:

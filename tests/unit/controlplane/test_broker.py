@@ -10,8 +10,10 @@ import pytest
 from kombu import Connection
 
 from controlplane import broker
-from controlplane.broker import Broker, PatientChannel, PatientConnection, PatientTransport
+from controlplane.broker import Broker
 from controlplane.celery import app
+from upstream import kombu
+from upstream.kombu import PatientChannel, PatientConnection, PatientTransport
 
 
 def test_a_broker_in_memory_always_answers() -> None:
@@ -37,7 +39,7 @@ def test_a_lost_connection_is_made_again_soon_and_without_end(monkeypatch: pytes
     connection = app.connection_for_read()
     assert isinstance(connection, PatientConnection)
     connection.ensure_connection(print, app.conf.broker_connection_max_retries, callback=print)
-    assert asked == [((print, None), {"interval_max": broker.RECONNECT_SECONDS, "callback": print})]
+    assert asked == [((print, None), {"interval_max": kombu.RECONNECT_SECONDS, "callback": print})]
 
 
 def test_a_channel_whose_transport_is_gone_says_that_its_connection_is_lost() -> None:

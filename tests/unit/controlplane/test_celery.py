@@ -21,7 +21,7 @@ def test_a_message_is_acknowledged_when_its_task_is_done_and_given_back_when_its
 def test_no_task_says_otherwise_for_itself() -> None:
     app.loader.import_default_modules()
     ours = {name: task for name, task in app.tasks.items() if not name.startswith("celery.")}
-    assert set(duties.CLUSTER_HINTS.values()) | set(duties.PLAIN_HINTS.values()) <= set(ours)
+    assert set(duties.cluster_hints().values()) | set(duties.plain_hints().values()) <= set(ours)
     for name, task in ours.items():
         assert (task.acks_late, task.reject_on_worker_lost, task.ignore_result) == (True, True, True), name
         assert task.serializer == "json", name

@@ -177,6 +177,38 @@ def test_a_directory_without_its_extra_says_how_to_install_it(monkeypatch: pytes
 
 def test_the_old_name_of_a_setting_is_refused_with_the_new_one() -> None:
     with pytest.raises(BadSetting) as refused:
-        from_environment({"BERTH_SCHEDULER_MOVES": "0", "BERTH_SCHEDULER_BOOKED": "2"})
-    assert "BERTH_SCHEDULER_MOVES is called BERTH_SCHEDULER_MIGRATIONS by now" in str(refused.value)
-    assert "BERTH_SCHEDULER_BOOKED is called BERTH_SCHEDULER_BACKFILL_DEPTH by now" in str(refused.value)
+        from_environment({"BERTH_SCHEDULER_MOVES": "0", "BERTH_SCHEDULER_BOOKED": "2", "BERTH_SCHEDULER_PATIENCE_SECONDS": "60"})
+    assert "BERTH_SCHEDULER_MOVES was renamed to BERTH_SCHEDULER_MIGRATIONS" in str(refused.value)
+    assert "BERTH_SCHEDULER_PATIENCE_SECONDS was renamed to BERTH_SCHEDULER_STARVATION_GUARD_SECONDS" in str(refused.value)
+    assert "BERTH_SCHEDULER_BOOKED was renamed to BERTH_SCHEDULER_BACKFILL_DEPTH" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("BERTH_SWEEP_SECOND", "BERTH_SWEEP_SECONDS"),
+        ("BERTH_SWEEP", "BERTH_SWEEP_SECONDS"),
+        ("BERTH_SCHEDULER_MIGRATION", "BERTH_SCHEDULER_MIGRATIONS"),
+        ("BERTH_LDAP_USERS_FILTER", "BERTH_LDAP_USER_FILTER"),
+    ],
+)
+def test_a_variable_that_is_almost_a_setting_is_refused_with_the_name_of_the_setting(variable: str, meant: str) -> None:
+    with pytest.raises(BadSetting, match=f"{variable} is not a setting; the closest is {meant}"):
+        from_environment({variable: "1"})
+
+
+def test_variables_of_the_client_of_tools_and_of_tasks_are_no_settings() -> None:
+    theirs = (
+        "SERVER",
+        "TOKEN",
+        "TENANT",
+        "LANG",
+        "CACHE",
+        "PYTHONS",
+        "CHECKPOINT_DIR",
+        "W_HOSTS",
+        "HOSTS_FILE",
+        "PORT_WEB",
+        "JOB_ID",
+    )
+    assert from_environment({f"BERTH_{name}": "anything" for name in theirs}) == Config()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.conversion import Kind, Source, convert, detect
+from jobs.conversion import NoteKind, Source, convert, detect
 from jobs.spec import parse_spec, read_text
 from jobs.spec.documents import Format
 
@@ -21,6 +21,7 @@ MEANINGLESS = re.compile(
 )
 
 
+@pytest.mark.capability("6.23", "Each file of a corpus becomes a job, and each of its lines is carried over or explained")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_file_becomes_this_job(path):
     made = convert(path.read_text(), file_name=path.name)
@@ -31,6 +32,7 @@ def test_a_file_becomes_this_job(path):
     assert made.source == detect(path.read_text()) == (Source.SBATCH if path.suffix == ".sh" else Source.OPENPAI)
 
 
+@pytest.mark.capability("6.23", "Each file of a corpus becomes a job, and each of its lines is carried over or explained")
 @pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".sh"], ids=lambda path: path.name)
 def test_every_line_of_slurm_has_a_note(path):
     told = {note.line for note in convert(path.read_text()).notes}
@@ -39,6 +41,8 @@ def test_every_line_of_slurm_has_a_note(path):
     assert [number for number in lines if number not in told] == []
 
 
+@pytest.mark.capability("68", "Each key of an OpenPAI job is carried over or explained")
+@pytest.mark.capability("6.23", "Each file of a corpus becomes a job, and each of its lines is carried over or explained")
 @pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".yaml"], ids=lambda path: path.name)
 def test_every_key_of_openpai_has_a_note(path):
     document = read_text(path.read_text(), Format.YAML)
@@ -61,6 +65,7 @@ def test_notes_speak_both_languages(path):
         assert bool(note.hint("en")) == bool(note.hint("zh"))
 
 
+@pytest.mark.capability("6.23", "No value of a secret is carried over")
 def test_no_secret_is_carried_over():
     made = convert((CORPUS / "openpai_parameter_server.yaml").read_text())
 
@@ -73,4 +78,4 @@ def test_no_secret_is_carried_over():
 def test_what_was_lost_comes_first():
     kinds = [note.kind for note in convert((CORPUS / "sbatch_train.sh").read_text()).notes]
 
-    assert kinds == sorted(kinds, key=[Kind.LOST, Kind.CHANGED, Kind.CARRIED].index)
+    assert kinds == sorted(kinds, key=[NoteKind.LOST, NoteKind.CHANGED, NoteKind.CARRIED].index)

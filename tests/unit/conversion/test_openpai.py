@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
+from jobs import bounds
 from jobs.conversion import Source, convert
-from kernel import limits
 from kernel.errors import InvalidInput, TooLarge
 
 HEAD = "protocolVersion: 2\nname: a\ntype: job\nprerequisites: [{type: dockerimage, name: i, uri: x/y}]\n"
@@ -26,6 +26,7 @@ def refused(text: str) -> list[tuple[str, str, int | None]]:
     return [(entry.path, entry.code, entry.line) for entry in caught.value.fields]
 
 
+@pytest.mark.capability("37", "Job files of OpenPAI are imported, with what is lost")
 def test_all_mistakes_come_at_once_with_their_lines():
     text = """\
 protocolVersion: 1
@@ -77,7 +78,7 @@ def test_parameters_cannot_make_a_command_without_bound():
 def test_a_retry_without_end_is_lowered():
     made = convert(HEAD + "jobRetryCount: 1000\n" + role())
 
-    assert made.spec["retry"] == {"limit": limits.ATTEMPTS_PER_JOB - 1}
+    assert made.spec["retry"] == {"limit": bounds.ATTEMPTS_PER_JOB - 1}
     assert codes(HEAD + "jobRetryCount: -2\n" + role())["retry_policy"] == "lost"
 
 
@@ -94,6 +95,7 @@ def test_a_script_that_is_no_repository_is_lost():
     assert "code" not in convert(text).spec
 
 
+@pytest.mark.capability("37", "Job files of OpenPAI are imported, with what is lost")
 def test_the_command_that_is_made_runs():
     made = convert(HEAD + role(commands="['for i in 1 2; do', 'echo $PAI_TASK_INDEX-$i', 'done', 'echo $PAI_HOST_IP_w_0']"))
     env = {"BERTH_INDEX": "3", "BERTH_W_HOSTS": "10.0.0.7,10.0.0.8", "PATH": "/usr/bin:/bin"}
@@ -107,7 +109,7 @@ def test_the_command_that_is_made_runs():
 
 def test_a_large_file_is_refused():
     with pytest.raises(TooLarge):
-        convert("taskRoles:\n" + "#" * limits.SPEC_BYTES)
+        convert("taskRoles:\n" + "#" * bounds.SPEC_BYTES)
 
 
 def test_a_text_of_neither_kind_is_refused():

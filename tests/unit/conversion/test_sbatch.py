@@ -119,6 +119,7 @@ def test_a_script_of_an_unknown_program_is_refused():
     assert caught.value.fields[0].code == "program"
 
 
+@pytest.mark.capability("6.23", "A converted job runs without the old system")
 def test_the_command_that_is_made_runs():
     body = """\
 module load cuda

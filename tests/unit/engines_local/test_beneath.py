@@ -101,3 +101,35 @@ def test_a_tree_that_its_owner_closed_is_removed(tree: Path) -> None:
     tree.chmod(0)
     remove(str(tree.parent), "tree")
     assert not tree.exists()
+
+
+def test_nothing_that_its_maker_put_in_the_way_keeps_a_deep_tree(tree: Path) -> None:
+    """What lies too deep is moved up: names there that could be guessed were taken by the maker, and the tree stayed for ever."""
+    for number in range(20):
+        dig(tree, f"deep{number}", beneath._DEPTH_MAX + 2)
+        (tree / f".lifted-{os.getpid()}-{number + 1}" / "inside").mkdir(parents=True)
+    remove(str(tree.parent), "tree")
+    assert not tree.exists()
+
+
+def test_a_long_directory_is_removed_piece_by_piece(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beneath, "_ENTRIES_AT_ONCE", 7)
+    for number in range(300):
+        (tree / f"{number}{'n' * 100}").touch()
+    for number in range(5):
+        dig(tree, f"deep{number}", 3 * beneath._DEPTH_MAX)
+    remove(str(tree.parent), "tree")
+    assert not tree.exists()
+
+
+def test_a_removal_that_takes_too_long_goes_on_when_it_is_asked_for_again(tree: Path) -> None:
+    for number in range(50):
+        dig(tree, f"deep{number}", beneath._DEPTH_MAX + 2)
+    assert not remove(str(tree.parent), "tree", seconds=-1.0)
+    assert len(list(tree.iterdir())) == 50
+    tries = 0
+    while not remove(str(tree.parent), "tree", seconds=0.002):
+        tries += 1
+    assert tries
+    assert not tree.exists()
+    assert remove(str(tree.parent), "tree", seconds=-1.0), "absent is done"

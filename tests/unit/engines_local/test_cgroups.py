@@ -28,6 +28,7 @@ def group(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.capability("32", "Limits of memory, processors and processes are control groups where there are any")
 def test_limits_of_version_2_are_written_in_its_units(tmp_path: Path, group: Path) -> None:
     groups = Cgroups({"unified": str(tmp_path)})
     made = groups.create("attempt.worker-0", Limits(memory_bytes=1 << 30, cpu_millis=2_500, processes_max=100))

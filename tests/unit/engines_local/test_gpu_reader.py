@@ -48,6 +48,7 @@ def test_devices_are_listed_as_the_driver_names_them(nvml: StandIn) -> None:
     assert first.healthy
     assert not first.simulated
     assert reader().driver() == "550.00"
+    assert reader().cuda() == "12.4"
 
 
 def test_what_a_device_says_is_measured(nvml: StandIn) -> None:

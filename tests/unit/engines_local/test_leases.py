@@ -20,6 +20,8 @@ def take(table: Table, attempt: str, *, ports: tuple[str, ...] = (), **gpu_milli
     return table.take(attempt, "/root", ports=ports, gpu_millis=gpu_millis, devices=DEVICES, port_range=RANGE)
 
 
+@pytest.mark.capability("9", "GPUs are leased exclusively")
+@pytest.mark.capability("32", "Whole GPUs belong to one task")
 def test_whole_devices_are_exclusive_and_all_or_none(tmp_path: Path) -> None:
     with HostLeases(str(tmp_path)).locked() as table:
         assert take(table, "a", worker=3_000).gpus == {"worker": {"gpu-0": 1000, "gpu-1": 1000, "gpu-2": 1000}}

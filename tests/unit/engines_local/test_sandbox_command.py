@@ -47,6 +47,12 @@ def test_the_filter_of_system_calls_is_handed_over_by_its_descriptor() -> None:
     assert after_system(replace(VIEW, filter=7))[-3:] == ["--seccomp", "7", "--"]
 
 
+def test_a_builder_of_images_is_user_0_of_a_namespace_and_sees_what_a_task_sees() -> None:
+    line = after_system(replace(VIEW, builds_image=True, filter=7))
+    assert line[-10:] == ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--seccomp", "7", "--"]
+    assert line[:-10] == after_system(VIEW)[:-1]
+
+
 def test_nothing_of_the_system_is_writable() -> None:
     line = sandbox.command("bwrap", VIEW)
     system = line[1 : line.index("--proc")]
@@ -60,7 +66,7 @@ def test_mounts_image_devices_memory_and_network_appear_where_asked() -> None:
         temporary="/d/tmp",
         files="/d/files",
         image="/var/lib/berth/images/x",
-        mounts=(StartMount("/v/b", "/data/b", False), StartMount("/v/a", "/data", True)),
+        mounts=(StartMount("/v/b", "/datb", False), StartMount("/v/a", "/data", True)),
         devices=("/dev/nvidia3",),
         shm_bytes=1_000,
         network=False,
@@ -70,7 +76,7 @@ def test_mounts_image_devices_memory_and_network_appear_where_asked() -> None:
     assert "--dev-bind-try /dev/nvidia3 /dev/nvidia3" in text
     assert "--ro-bind /d/files /berth/files" in text
     assert "--ro-bind /var/lib/berth/images/x /var/lib/berth/images/x" in text
-    assert text.index("--ro-bind /v/a /data") < text.index("--bind /v/b /data/b")
+    assert text.index("--ro-bind /v/a /data") < text.index("--bind /v/b /datb")
     assert text.endswith("--unshare-net --")
 
 
@@ -101,6 +107,12 @@ def test_a_mount_may_appear_outside_the_system(target: str) -> None:
 )
 def test_a_mount_over_the_system_or_by_a_crooked_path_is_refused_with_words(target: str) -> None:
     assert sandbox.refuse_target(target, [target])
+
+
+@pytest.mark.parametrize(("target", "others"), [("/data/b", ["/data", "/data/b"]), ("/img/x/y", ["/img/x/y", "/img"])])
+def test_no_mount_lies_below_a_directory_that_a_tenant_fills(target: str, others: list[str]) -> None:
+    assert "lies below" in sandbox.refuse_target(target, others)
+    assert sandbox.refuse_target("/database", ["/data", "/database"]) == ""
 
 
 def test_two_mounts_do_not_share_a_target() -> None:

@@ -7,7 +7,9 @@ import os
 
 import pytest
 
-from clusters.engines.local.launching.shells import SHELLS_MAX, SHELLS_PER_TENANT, SHELLS_PER_USER, Shell, Slots
+from clusters.engines.local.launching import shells
+from clusters.engines.local.launching.policy import Policy
+from clusters.engines.local.launching.shells import SHELLS_MAX, SHELLS_PER_TENANT, SHELLS_PER_USER, Shell, Shells, Slots
 from clusters.engines.local.launching.verbs import OpenShell
 
 
@@ -46,6 +48,23 @@ def test_a_shell_that_has_ended_gives_its_place_back_to_all_whose_share_it_was()
     for give_back in given:
         give_back()
     assert [slots.take(ask("vision", "alice")) for _ in range(SHELLS_PER_USER - 1)]
+
+
+def test_a_task_is_looked_for_by_no_more_than_have_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a task that hides its marker this takes seconds, and a look at all processes every few milliseconds."""
+    found = Shells(Policy(("/srv",), 200_000, 300_000, 1, 1, drop_rights=False))
+    looking: list[int] = []
+
+    def find(which: OpenShell, policy: Policy) -> None:
+        looking.append(1)
+        found.start(which)  # Another one comes meanwhile.
+
+    monkeypatch.setattr(shells, "_find", find)
+    for _ in range(2):
+        looking.clear()
+        with pytest.raises(OSError, match="for this person"):
+            found.start(ask("vision", "alice"))
+        assert len(looking) == SHELLS_PER_USER, "each place is given back"
 
 
 @pytest.mark.parametrize("which", [1, 2])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusters.engines.local.launching import unpack as unpacking
-from clusters.engines.local.launching.unpack import BadArchive, unpack
+from clusters.engines.local.launching.unpack import BadSnapshot, unpack
 
 
 def member(
@@ -95,22 +95,28 @@ def test_set_id_bits_and_devices_are_dropped(extract: Callable[..., Path]) -> No
 def test_what_points_outside_or_goes_through_a_link_is_refused(
     extract: Callable[..., Path], tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]
 ) -> None:
-    with pytest.raises(BadArchive):
+    with pytest.raises(BadSnapshot):
         extract(*members)
     assert not list(tmp_path.rglob("escaped"))
 
 
 def test_a_bomb_ends_at_the_bound(extract: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "UNPACKED_BYTES_MAX", 1_000)
-    with pytest.raises(BadArchive, match="more than"):
+    with pytest.raises(BadSnapshot, match="more than"):
         extract(*(member(str(index), content=b"0" * 300) for index in range(4)))
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_that_would_fill_the_memory_is_refused(extract: Callable[..., Path], kind: bytes) -> None:
+    with pytest.raises(BadSnapshot, match="header"):
+        extract(member("././@Header", kind, b"\0" * 2_000_000), member("file"))
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for content in (b"", b"no archive", archive(member("x", content=b"y" * 5_000)).getvalue()[:-40]):
-            with pytest.raises(BadArchive):
+            with pytest.raises(BadSnapshot):
                 unpack(io.BytesIO(content), descriptor)
     finally:
         os.close(descriptor)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text
-from jobs.frameworks import FrameworkJob, FrameworkRole, Plan, TaskPlan
+from jobs.frameworks import FrameworkJob, FrameworkRole, GangPlan, TaskPlan
 from tests.builders.live import free_port
 
 
@@ -41,7 +41,7 @@ def environment_of(task: TaskPlan) -> dict[str, str]:
     return {name: text_of(value) for name, value in task.env.items()}
 
 
-def free_ports(plan: Plan) -> dict[tuple[str, int, str], int]:
+def free_ports(plan: GangPlan) -> dict[tuple[str, int, str], int]:
     """A really free port for each name of each task."""
     ports: dict[tuple[str, int, str], int] = {}
     for task in plan.tasks:
@@ -53,7 +53,9 @@ def free_ports(plan: Plan) -> dict[tuple[str, int, str], int]:
     return ports
 
 
-def run(plan: Plan, folder: Path, *, code: Path | None = None, timeout_seconds: float = 60) -> dict[TaskName, tuple[int, str]]:
+def run(
+    plan: GangPlan, folder: Path, *, code: Path | None = None, timeout_seconds: float = 60
+) -> dict[TaskName, tuple[int, str]]:
     """Run all tasks as real processes on this machine, in `code` or a folder each; exit code and output of each."""
     ports = free_ports(plan)
     for name, text in plan.files.items():

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from jobs import bounds
 from jobs.frameworks import framework_names, get_framework
 from jobs.frameworks.environment import CONTRACT, environment_markdown
 from jobs.spec import FRAMEWORKS
-from kernel import limits
 from tests.unit.frameworks.resolving import a_job, a_role, environment_of, text_of
 
 ROOT = Path(__file__).parents[3]
@@ -45,6 +45,7 @@ def test_the_specs_list_of_frameworks_is_the_registry():
     assert framework_names() == FRAMEWORKS
 
 
+@pytest.mark.capability("85", "The environment contract is documented and is what is set")
 def test_every_task_finds_exactly_the_variables_of_the_contract():
     plan = get_framework("none").compile(a_full_job())
     for task in plan.tasks:
@@ -106,8 +107,8 @@ def test_a_users_text_is_never_looked_into():
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
     began = time.process_time()
-    plan = get_framework(name).compile(a_job(a_role("launcher", 1), a_role("worker", limits.REPLICAS - 1, env={"A": "b"})))
-    assert len(plan.tasks) == limits.REPLICAS
+    plan = get_framework(name).compile(a_job(a_role("launcher", 1), a_role("worker", bounds.REPLICAS - 1, env={"A": "b"})))
+    assert len(plan.tasks) == bounds.REPLICAS
     assert time.process_time() - began < 10
     first, last = plan.tasks[1].env, plan.tasks[-1].env
     assert all(first[key] is last[key] for key in ("BERTH_JOB_ID", "BERTH_ROLES", "BERTH_WORLD_SIZE"))
@@ -115,9 +116,12 @@ def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
 
 
 def test_lists_of_hosts_are_shared_too():
-    plan = get_framework("none").compile(a_job(a_role("worker", limits.HOSTS_IN_ENV)))
+    plan = get_framework("none").compile(a_job(a_role("worker", bounds.HOSTS_IN_ENV)))
     assert plan.tasks[0].env["BERTH_WORKER_HOSTS"] is plan.tasks[-1].env["BERTH_WORKER_HOSTS"]
 
 
+@pytest.mark.capability("85", "The environment contract is documented and is what is set")
 def test_the_document_is_the_contract():
-    assert (ROOT / "docs" / "environment.md").read_text(encoding="utf-8") == environment_markdown()
+    assert (ROOT / "docs" / "environment.md").read_text(encoding="utf-8") == environment_markdown(
+        map(get_framework, framework_names())
+    )

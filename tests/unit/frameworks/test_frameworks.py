@@ -33,6 +33,7 @@ def test_jax_names_one_coordinator_and_numbers_the_processes():
 # --- pytorch ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("74", "Ranks are right for N tasks with M GPUs, in both ways of starting")
 @pytest.mark.parametrize(("tasks", "gpus"), [(1, 0), (1, 8), (2, 0), (2, 1), (2, 4), (3, 2)])
 def test_pytorch_ranks_n_tasks_of_m_gpus_for_both_ways_of_starting(tasks, gpus):
     plan = get_framework("pytorch").compile(a_job(a_role("worker", tasks, gpu_millis=gpus * 1000)))
@@ -126,6 +127,7 @@ def test_the_shapes_that_mpi_takes(roles, code):
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI (openmpi-bin) is not installed")
 
 
+@pytest.mark.capability("75", "mpirun starts ranks in the other tasks, without ssh")
 @needs_mpirun
 @pytest.mark.engines
 def test_mpirun_starts_ranks_in_the_other_tasks_without_ssh(tmp_path):
@@ -145,6 +147,7 @@ def test_mpirun_starts_ranks_in_the_other_tasks_without_ssh(tmp_path):
     assert results["worker-1"][1] == "prepared\n"
 
 
+@pytest.mark.capability("75", "The launcher's end decides")
 @needs_mpirun
 @pytest.mark.engines
 def test_the_launchers_end_is_the_end_of_its_command(tmp_path):

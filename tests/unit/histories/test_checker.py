@@ -418,7 +418,7 @@ class TestI11:
         tale.change("database", "ledger", started_at=3.0, ended_at=10.0)
         tale.add(30, "machine", "slow", seconds=5.0)
         assert "I11" in tale.broken()
-        tale.add(5, "machine", "slow", seconds=0.4)
+        tale.add(5, "machine", "slow", seconds=1.1)
         assert "I11" not in tale.broken()
 
     def test_a_bill_for_what_never_ran_is_found(self, tale: Tale) -> None:

@@ -49,6 +49,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.capability("47", "Jobs of the kinds that FrameworkController publishes end as it publishes")
 @pytest.mark.parametrize(("completion", "roles", "succeeded"), TABLE)
 def test_the_published_kinds_of_jobs_end_as_published(completion, roles, succeeded):
     assert decide(completion, **roles) is succeeded
@@ -81,6 +82,7 @@ def test_stopped_tasks_have_ended_without_counting():
     assert decide({"chief": "head"}, head="x", a="s") is False
 
 
+@pytest.mark.capability("75", "The launcher's end decides")
 def test_the_launcher_of_mpi_decides_unless_there_is_none():
     assert decide(framework="mpi", launcher="r", worker="sss") is None
     assert decide(framework="mpi", launcher="s", worker="rrr") is True

@@ -12,13 +12,11 @@ except ImportError:
     import sre_parse
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
+from jobs.lifecycle.exit_classes import FailureClass, Payer, Reaction
 from jobs.lifecycle.exits import (
     LOG_TAIL_BYTES,
     REFINABLE,
     EndedTask,
-    FailureClass,
-    Payer,
-    Reaction,
     all_classes,
     classify,
     classify_task,
@@ -61,12 +59,12 @@ def test_every_engine_reason_has_a_class():
 @pytest.mark.parametrize("entry", all_classes(), ids=lambda entry: entry.code)
 def test_every_entry_says_what_happened_and_what_to_do(entry):
     assert re.fullmatch(r"[a-z][a-z0-9_]*", entry.code)
-    assert len(entry.title) <= 45
-    assert entry.title_zh
+    assert len(entry.title.en) <= 45
+    assert entry.title.zh
     assert entry.reason.endswith(".")
-    assert entry.remedy.endswith(".") or (not entry.remedy and entry.code in {"success", "stopped_with_job"})
+    assert entry.remedy.en.endswith(".") or (not entry.remedy.en and entry.code in {"success", "stopped_with_job"})
     assert entry.example.endswith(".")
-    assert "|" not in "".join((entry.title, entry.reason, entry.remedy, entry.example))
+    assert "|" not in "".join((entry.title.en, entry.reason, entry.remedy.en, entry.example))
 
 
 @pytest.mark.parametrize("entry", all_classes(), ids=lambda entry: entry.code)

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
-from jobs.lifecycle.exits import EndedTask, ExitVerdict, Payer, classify
+from jobs import bounds
+from jobs.lifecycle.exit_classes import Payer
+from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry, payer_of
 from jobs.spec import parse_spec
-from kernel import limits
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 ATTEMPT = uuid.UUID(int=7)
@@ -92,7 +93,7 @@ def test_budgets_of_different_classes_do_not_mix():
 def test_the_hard_ceiling_holds_whatever_the_budgets():
     generous = RetrySettings(platform_max=1000)
     assert decide(PLATFORM, past(*["platform"] * 19), settings=generous).retry
-    decision = decide(PLATFORM, past(*["platform"] * limits.ATTEMPTS_PER_JOB), settings=generous)
+    decision = decide(PLATFORM, past(*["platform"] * bounds.ATTEMPTS_PER_JOB), settings=generous)
     assert (decision.retry, decision.reason) == (False, "attempts_exhausted")
 
 
@@ -112,6 +113,7 @@ def test_a_job_pushed_around_too_often_waits():
     assert decision.after_seconds >= 0.8 * SETTINGS.backoff_seconds_max
 
 
+@pytest.mark.capability("57", "An evicted job goes back to the queue, and no retry is spent")
 def test_an_eviction_goes_back_to_the_queue_without_being_paid():
     decision = decide(verdict_of(reason=ExitReason.EVICTED), past("preempted"))
     assert (decision.retry, decision.paid_by, decision.after_seconds) == (True, "", 0)
@@ -143,6 +145,7 @@ def test_a_crash_loop_waits_its_longest():
     assert decide(UNKNOWN, slow).after_seconds <= 20
 
 
+@pytest.mark.capability("57", "What a lost machine ended is tried again, and no retry of the user is spent")
 def test_who_pays_is_named():
     assert decide(PLATFORM).paid_by == "platform"
     assert payer_of(decide(PLATFORM), PLATFORM) is Payer.PLATFORM

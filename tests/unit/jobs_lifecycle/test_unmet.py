@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
+from jobs.lifecycle.filter_words import FILTER_WORDS, FilterCode, filter_text
 from jobs.lifecycle.reasons import explain
-from jobs.lifecycle.unmet import (
-    _CHANGES,
-    _CONDITIONS,
-    _FILTERS,
-    change_text,
-    clears_text,
-    condition_text,
-    filter_text,
-    latest_text,
-)
+from jobs.lifecycle.unmet import _CHANGES, change_text, clears_text, condition_text, latest_text
 from jobs.scheduling.core.place.filters import FILTERS
-from jobs.scheduling.questions.explain import TELLING
+from kernel.wait_codes import WaitCode
 from kernel.words import format_moment
 
 CEILING = {
@@ -33,7 +25,7 @@ CEILING = {
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("code", sorted({*_CONDITIONS, *TELLING}))
+@pytest.mark.parametrize("code", WaitCode)
 def test_a_condition_reads_as_a_sentence_even_without_numbers(code: str, language: str) -> None:
     text = condition_text({"code": code}, language)
     assert text.endswith("。" if language == "zh" else ".")
@@ -49,36 +41,45 @@ def test_a_change_reads_as_a_sentence_even_without_numbers(kind: str, language: 
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_not_so_before_a_time_is_told_with_a_minute_that_has_not_passed_by_then(language: str) -> None:
+    at = "2026-11-23T14:05:37+00:00"
+    told = [condition_text({"code": code, "until": at}, language) for code in ("too_young", "brake")]
+    told.append(explain("too_young", {"at": at}, language).text)
+    assert all("2026-11-23 14:06 UTC" in text for text in told), told
+    assert "14:05" in explain("too_young", {"at": "2026-11-23T14:05:00+00:00"}, language).text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_times_in_sentences_have_one_form(language: str) -> None:
     at, ends = "2026-11-23T14:05:37+00:00", "2026-11-23T16:00:00Z"
     told = [
         explain("not_before", {"at": at}, language).text,
-        explain("booked", {"at": at}, language).text,
-        explain("too_young", {"at": at}, language).text,
-        explain("reserved", {"from": at, "until": ends}, language).text,
+        explain("backfill_reservation", {"at": at}, language).text,
+        explain("advance_reservation", {"from": at, "until": ends}, language).text,
         latest_text({"kind": "line", "at": at}, language),
-        *(condition_text({"code": code, "until": at}, language) for code in ("booked", "too_young", "brake")),
+        condition_text({"code": "backfill_reservation", "until": at}, language),
     ]
     assert all("2026-11-23 14:05 UTC" in text and "23T" not in text for text in told), told
-    assert "2026-11-23 16:00 UTC" in told[3]
+    assert "2026-11-23 16:00 UTC" in told[2]
     assert format_moment("soon") == "soon"
 
 
+@pytest.mark.capability("89", "Every filter has words in both languages")
 def test_every_filter_has_words() -> None:
-    assert set(_FILTERS) == set(FILTERS)
+    assert set(FILTER_WORDS) == set(FILTERS) == set(FilterCode)
     assert filter_text("new_one") == "new_one"
 
 
 def test_a_ceiling_says_whose_and_how_much() -> None:
     assert condition_text(CEILING) == "It needs 2 GPUs in pool a100; queue vision holds 8 GPUs of the 8 GPUs that it may hold."
-    assert condition_text(CEILING, "zh") == "在资源池 a100 需要 2 张 GPU；队列 vision 上限 8 张 GPU，已用 8 张 GPU。"
+    assert condition_text(CEILING, "zh") == "在资源池 a100 需要 2 块 GPU；队列 vision 上限 8 块 GPU，已用 8 块 GPU。"
     assert "a queue above holds" in condition_text({**CEILING, "queue": None})
 
 
 def test_too_little_room_says_what_keeps_it_out_most_machines_first() -> None:
     filters = [{"code": "cpu", "machines": 2}, {"code": "gpu", "machines": 30}]
     found = condition_text({"code": "no_room", "pool": "a100", "need": 4, "fitting": 1, "filters": filters})
-    assert found == "Room for 1 of its 4 tasks is free in pool a100: too few GPUs free on 30, too few cores free on 2."
+    assert found == "Pool a100 has room for 1 of its 4 tasks: too few GPUs free on 30, too few cores free on 2."
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_too_little_room_says_what_keeps_it_out_most_machines_first() -> None:
             {"cap": {"what": "gpu_millis", "amount": 8000, "above": 1, "together": True}},
             "Let all users of a tenant above its own together have 8 GPUs at once.",
         ),
-        ({"ask": {"roles": {"worker": {"replicas": 4, "gpu": 1}}}}, "Ask for 4 tasks, 1 GPU a task in role worker."),
+        ({"ask": {"roles": {"worker": {"replicas": 4, "gpu": 1}}}}, "Request 4 tasks, 1 GPU a task in role worker."),
         ({"ask": {"any_model": True}}, "Accept any GPU model."),
         ({"rank": {"priority": 600}}, "Raise its priority to 600."),
         ({"rank": {"first": True}}, "Move it to the head of its queue."),
@@ -100,9 +101,9 @@ def test_too_little_room_says_what_keeps_it_out_most_machines_first() -> None:
         ),
         ({"end": {"amounts": {"gpu_millis": 8000}}}, "It starts when a job of another tenant ends, which holds 8 GPUs."),
         ({"end": {"name": "train", "amounts": {"gpu_millis": 1000}}}, "End job train, which holds 1 GPU."),
-        ({"end": {"name": "x6", "queued": True}}, "Stop waiting job x6, which stands before it."),
-        ({"end": {"count": 1, "queued": True}}, "It starts when 1 waiting job of another tenant is gone that stands before it."),
-        ({"end": {"count": 3, "queued": True}}, "It starts when 3 waiting jobs of other tenants are gone that stand before it."),
+        ({"end": {"name": "x6", "queued": True}}, "Stop the queued job x6, which is before it."),
+        ({"end": {"count": 1, "queued": True}}, "It starts when 1 queued job of another tenant is gone that is before it."),
+        ({"end": {"count": 3, "queued": True}}, "It starts when 3 queued jobs of other tenants are gone that are before it."),
         ({"unheard": {}}, ""),
     ],
 )
@@ -132,3 +133,9 @@ def test_who_would_be_evicted_is_counted() -> None:
     assert clears_text(1).startswith("1 job would")
     assert clears_text(2).startswith("2 jobs would")
     assert "2" in clears_text(2, "zh")
+
+
+def test_a_cap_on_gpus_is_told_in_gpus_and_no_task_that_fits_as_none() -> None:
+    cap = {"code": "user_cap", "what": "gpu_millis", "need": 1000, "held": 1000, "limit": 1000}
+    assert condition_text(cap) == "Its user has 1 GPU of at most 1 GPU at once; it needs 1 GPU."
+    assert "?" not in condition_text({"code": "no_room", "pool": "a100", "need": 4}), "a number that is 0 is not stored"

@@ -5,6 +5,7 @@ import tracemalloc
 
 import pytest
 
+from jobs import bounds
 from jobs.spec import Format, check_document, parse_document, parse_text, read_text
 from kernel import limits
 from kernel.errors import InvalidInput, TooLarge
@@ -73,7 +74,7 @@ def test_keys_are_always_text():
         ("a: .nan", "not_finite"),
         ("a: " + "9" * 30, "integer_range"),
         ("[" * 40, "too_deep"),
-        ("\n".join(f"k{n}: v" for n in range(limits.INPUT_NODES)), "too_many_nodes"),
+        ("\n".join(f"k{n}: v" for n in range(bounds.INPUT_NODES)), "too_many_nodes"),
     ],
 )
 def test_what_yaml_may_not_hold(text, code):
@@ -121,7 +122,7 @@ def test_text_that_is_not_utf8_is_refused():
 
 def test_a_text_above_the_limit_is_not_read():
     with pytest.raises(TooLarge):
-        parse_text(b"#" * (limits.SPEC_BYTES + 1))
+        parse_text(b"#" * (bounds.SPEC_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_a_text_above_the_limit_is_not_read():
         ({1: "a"}, "key"),
         ({"a\0": 1}, "key"),
         ({"a": "\ud800"}, "encoding"),
-        ([0] * (limits.INPUT_NODES + 1), "too_many_nodes"),
+        ([0] * (bounds.INPUT_NODES + 1), "too_many_nodes"),
     ],
 )
 def test_what_no_document_may_hold(document, code):

@@ -98,6 +98,7 @@ def test_the_caller_may_change_its_copy_of_the_schema():
     assert json_schema()["properties"]
 
 
+@pytest.mark.capability("37", "A published JSON Schema says the same as the parser")
 @pytest.mark.parametrize("number", range(len(json_schema()["examples"])))
 def test_every_example_satisfies_schema_and_parser(number):
     example = json_schema()["examples"][number]

@@ -3,10 +3,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+import yaml
 
+from jobs import bounds
 from jobs.spec import JobSpec, parse_document, parse_spec
 from kernel import limits
 from kernel.errors import InvalidInput
+from kernel.words import as_text
 
 FULL = """
 name: digits
@@ -54,7 +57,7 @@ def error_of(**keys: object) -> tuple[str, str]:
 def hint_of(**keys: object) -> str:
     with pytest.raises(InvalidInput) as refused:
         parse_spec({"command": "true", **keys})
-    return refused.value.fields[0].hint
+    return str(refused.value.fields[0].hint)
 
 
 # --- What is accepted ------------------------------------------------------------------------------------------------
@@ -180,6 +183,7 @@ def test_a_moment_is_kept_in_utc():
 # --- What is refused -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("37", "A file with mistakes gets all of them at once, each with its place")
 def test_all_errors_come_at_once_each_with_its_place():
     found = errors_of(
         {
@@ -213,6 +217,7 @@ def test_all_errors_come_at_once_each_with_its_place():
     }
 
 
+@pytest.mark.capability("37", "A file with mistakes gets all of them at once, each with its place")
 def test_errors_of_a_yaml_text_carry_their_lines():
     with pytest.raises(InvalidInput) as refused:
         parse_document("command: x\nreplica: 3\nresources:\n  cpu: 1\n  gpu: many\n")
@@ -245,6 +250,7 @@ def test_an_unknown_key_brings_the_one_that_was_meant(key, value, hint):
     assert hint_of(**{key: value}) == hint
 
 
+@pytest.mark.capability("38", "A refusal brings the edit that helps")
 @pytest.mark.parametrize(
     ("key", "value", "start"),
     [
@@ -321,6 +327,7 @@ def test_a_refused_value_brings_the_edit_that_helps(key, value, start):
         ({"mounts": [{"volume": "a", "path": "/data/../etc"}]}, "/mounts/0/path", "path_normal"),
         ({"mounts": [{"volume": "a", "path": "//data"}]}, "/mounts/0/path", "path_normal"),
         ({"mounts": [{"volume": "a", "path": "/d"}, {"volume": "b", "path": "/d/"}]}, "/mounts/1/path", "duplicate"),
+        ({"mounts": [{"volume": "a", "path": "/d/x"}, {"volume": "b", "path": "/d"}]}, "/mounts/0/path", "nested"),
         ({"checkpoint": {"path": "/data/ckpt"}}, "/checkpoint/path", "checkpoint_place"),
         ({"completion": {"chief": "head"}}, "/completion/chief", "unknown_role"),
         ({"completion": {"roles": {"head": {"min_failed": 1}}}}, "/completion/roles/head", "unknown_role"),
@@ -377,15 +384,15 @@ def test_a_document_without_a_command_is_refused(document):
 def test_an_endless_number_of_errors_is_cut():
     with pytest.raises(InvalidInput) as refused:
         parse_spec({"command": "x", **{f"k{n}": 1 for n in range(1000)}})
-    assert len(refused.value.fields) == limits.SPEC_ERRORS
+    assert len(refused.value.fields) == bounds.SPEC_ERRORS
     assert refused.value.fields[-1].code == "more_errors"
 
 
 def test_a_message_repeats_only_the_beginning_of_a_long_value():
     with pytest.raises(InvalidInput) as refused:
         parse_spec({"command": "x", "priority": "\x1b[31m" + "x" * 10_000})
-    assert len(refused.value.fields[0].message) < 200
-    assert "\x1b" not in refused.value.fields[0].message
+    assert len(str(refused.value.fields[0].message)) < 200
+    assert "\x1b" not in str(refused.value.fields[0].message)
 
 
 @pytest.mark.parametrize("volume", ["digits", "k3v9x2m4qa/digits", "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"])
@@ -399,3 +406,14 @@ def test_a_mount_that_names_no_volume_is_refused(volume):
     with pytest.raises(InvalidInput) as refused:
         parse_spec({"command": "true", "mounts": [{"volume": volume, "path": "/data"}]})
     assert refused.value.fields[0].path == "/mounts/0/volume"
+
+
+@pytest.mark.parametrize("key", ["after", "after_ok", "after_any"])
+def test_a_job_where_a_list_of_jobs_belongs_is_shown_as_one_that_can_be_written(key: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_spec({"command": "true", key: "train"})
+    [field] = refused.value.fields
+    assert (as_text(field.message).zh, as_text(field.hint).zh) == ('作业列表须为列表，而非"train"。', "请写 [train]。")
+    assert str(field.hint) == "Write [train]."
+    written = yaml.safe_load(str(field.hint).removeprefix("Write ").removesuffix("."))
+    assert getattr(parse_spec({"command": "true", key: written}), key) == ("train",)

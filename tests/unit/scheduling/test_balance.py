@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from jobs.scheduling.core.core import Core
-from jobs.scheduling.core.place.gangs import Placed
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, Reason
-from tests.unit.scheduling.test_core import a_core, a_job, admitted, evicted, owed, submit
+from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, WaitReason
+from tests.unit.scheduling.test_core import GIB, a_core, a_job, admitted, evicted, owed, submit
 
 OLD = 1_200
 
@@ -24,7 +27,7 @@ def scattered(*, nodes: int = 4, **policy: Any) -> Core:
 
 
 def moves_of(decisions: tuple[Decision, ...]) -> dict[str, Placed]:
-    return {one.id: one.to for one in decisions if isinstance(one, Evict) and one.to is not None}
+    return {decision.id: decision.to for decision in decisions if isinstance(decision, Evict) and decision.to is not None}
 
 
 def test_a_small_gang_moves_and_both_start_when_it_has_left() -> None:
@@ -33,21 +36,23 @@ def test_a_small_gang_moves_and_both_start_when_it_has_left() -> None:
     assert not evicted(core.decide(30))
     decisions = core.decide(OLD)
     (moved,) = moves_of(decisions)
-    (claim,) = [one for one in decisions if isinstance(one, Claim)]
+    (claim,) = [decision for decision in decisions if isinstance(decision, Claim)]
     assert (claim.id, claim.victims) == ("large", (moved,))
-    assert core.why("large") == Reason("claim", need=1, held=1)
+    assert core.why("large") == WaitReason("claim", need=1, held=1)
     small = core.running[moved].job
     core.ended(moved)
     core.submit(small)
-    assert core.why(moved) == Reason("moving", 0, 1)
+    assert core.why(moved) == WaitReason("moving", 0, 1)
     assert admitted(core.decide(OLD + 30)) == ["large", moved]
     assert core.running[moved].placed == moves_of(decisions)[moved]
 
 
 def test_what_a_move_loses_must_be_less_than_what_the_gang_has_waited() -> None:
     core = scattered(migrates_after_seconds=0)
-    for one in list(core.running.values()):
-        one.job = replace(one.job, checkpoint_seconds=0)  # All since the start would be lost: 2 GPUs for OLD seconds and grace.
+    for running in list(core.running.values()):
+        running.job = replace(
+            running.job, checkpoint_seconds=0
+        )  # All since the start would be lost: 2 GPUs for OLD seconds and grace.
     submit(core, a_job("large", gpus=4, at=OLD))
     assert not moves_of(core.decide(OLD + 300)), "4 GPUs for 300 seconds"
     assert moves_of(core.decide(2 * OLD + 300))
@@ -73,8 +78,8 @@ def test_a_gang_that_is_as_large_or_of_higher_priority_is_not_moved() -> None:
     submit(core, a_job("pair", tasks=2, gpus=3, at=0))
     assert moves_of(core.decide(OLD)), "six GPUs are more than two"
     core = scattered()
-    for one in list(core.running.values()):
-        one.job = replace(one.job, priority=900)
+    for running in list(core.running.values()):
+        running.job = replace(running.job, priority=900)
     submit(core, a_job("large", gpus=4, at=0))
     assert not moves_of(core.decide(OLD))
 
@@ -86,7 +91,7 @@ def test_a_seat_is_for_its_job_alone_and_is_given_away_when_that_does_not_come_b
     core.ended(moved)
     submit(core, *(a_job(f"new-{number}", gpus=2, at=OLD) for number in range(3)))
     assert sorted(admitted(core.decide(OLD + 30))) == ["large", "new-0", "new-1"]
-    assert core.next_ring is not None
+    assert core.next_pass_at is not None
     assert admitted(core.decide(OLD + 90)) == ["new-2"]
     assert not core.seats
 
@@ -97,31 +102,32 @@ def test_who_comes_back_and_may_not_start_leaves_its_seat() -> None:
     (moved,) = moves_of(core.decide(OLD))
     small = core.running[moved].job
     core.ended(moved)
-    core.submit(replace(small, withheld=Reason("held")))
+    core.submit(replace(small, withheld=WaitReason("held")))
     submit(core, *(a_job(f"new-{number}", gpus=2, at=OLD) for number in range(3)))
     assert len(admitted(core.decide(OLD + 30))) >= 3
     core.decide(OLD + 31)
     assert sorted(name for name in core.running if name.startswith("new")) == ["new-0", "new-1", "new-2"]
-    assert core.why(moved) == Reason("held")
+    assert core.why(moved) == WaitReason("held")
 
 
 def test_a_booked_start_of_another_is_not_delayed_by_a_move() -> None:
     """The first has a start when the known end comes; what stands where it will go is left alone."""
     core = scattered()
-    for one in list(core.running.values()):
-        core.ended(one.job.id)
+    for running in list(core.running.values()):
+        core.ended(running.job.id)
     core.machines.set_rules(0, PoolRules(policy="spread"))
     submit(core, *(a_job(f"known-{number}", gpus=2, at=OLD, max_runtime=5_000) for number in range(4)))
     core.decide(OLD)
     submit(core, a_job("first", tasks=2, gpus=4, at=OLD), a_job("second", gpus=4, at=OLD + 1))
     core.decide(OLD + 1)
-    promised = {name: one.at for name, one in core.reservations.by_job.items()}
+    promised = {name: reservation.at for name, reservation in core.reservations.by_job.items()}
     assert promised
     for minute in range(1, 60):
         core.decide(OLD + 60 * minute)
     assert all(core.reservations.by_job[name].at <= at for name, at in promised.items() if name in core.reservations.by_job)
 
 
+@pytest.mark.capability("14", "Shuffle: once a minute queues that borrow are evened out by weight")
 def test_the_smaller_part_takes_from_the_larger_until_they_are_alike() -> None:
     limits = {"a": owed(2), "b": owed(2)}
     core = a_core(limits=limits, rebalances=True)
@@ -155,3 +161,25 @@ def test_a_weight_is_a_part() -> None:
         for name in evicted(core.decide(60 * minute)):
             core.ended(name)
     assert (core.shares.used(1, 0)[2], core.shares.used(2, 0)[2]) == (9_000, 3_000)
+
+
+def test_a_gang_behind_many_for_which_there_is_nothing_is_asked_too() -> None:
+    """Forty shapes of gangs that are wider than what an even part allows come before it; each minute as many of the others are
+    asked as of the first."""
+    core = a_core(limits={"a": owed(2), "b": owed(2)}, rebalances=True, backfill_depth=0, history_seconds=0)
+    submit(core, *(a_job(f"much-{number}", gpus=1) for number in range(12)))
+    core.decide(0)
+    submit(core, *(a_job(f"less-{number}", queue=2, gpus=1, at=10) for number in range(2)))
+    for name in evicted(core.decide(20)):
+        core.ended(name)
+    core.decide(30)
+    assert {name for name in core.running if name.startswith("less")} == {"less-0", "less-1"}
+    for number in range(40):  # Each another shape.
+        role = RoleAsk("worker", TaskAsk(1000 + number, GIB, 1000), 6, 6)
+        submit(core, replace(a_job(f"wide-{number:02}", queue=2, at=40), gang=GangAsk((role,))))
+    submit(core, a_job("behind", queue=2, gpus=1, at=50))
+    assert not evicted(core.decide(59)), "no minute has begun"
+    taken = [name for minute in range(1, 5) for name in evicted(core.decide(60 * minute))]
+    assert len(taken) == 1
+    core.ended(taken[0])
+    assert admitted(core.decide(300)) == ["behind"]

@@ -65,7 +65,7 @@ def test_what_is_larger_than_an_empty_pool_is_told_so_with_the_largest_node() ->
 
 
 def test_what_only_nodes_out_of_service_could_hold_waits_for_them_and_hears_why() -> None:
-    large = [replace(one, name="large") for one in machines(1, cores=64, blocked="Cordoned.")]
+    large = [replace(machine, name="large") for machine in machines(1, cores=64, blocked="Cordoned.")]
     sizes = Sizes([*machines(1), *large], [CPU])
     assert sizes.refusal(wish(cores=32).gang, 0) == ("no_ready_node", {"pool": "cpu", "why": ["Cordoned."]})
     assert sizes.refusal(wish(cores=4).gang, 0) is None
@@ -93,8 +93,8 @@ def asking(**given: object) -> Wish:
 
 
 HALL = ("hall", frozenset({"a", "b"}))
-HALLS = [replace(one, labels={"hall": name, "rack": name}) for one, name in zip(machines(3), "abc", strict=True)]
-TAINTED = [replace(one, taints=frozenset({"fpga"})) for one in HALLS]
+HALLS = [replace(machine, labels={"hall": name, "rack": name}) for machine, name in zip(machines(3), "abc", strict=True)]
+TAINTED = [replace(machine, taints=frozenset({"fpga"})) for machine in HALLS]
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_a_wish_about_machines_that_alone_keeps_a_job_away_is_named(
 
 
 def test_a_label_on_a_node_out_of_service_alone_is_waited_for() -> None:
-    out = [replace(one, blocked="Not ready.") for one in HALLS[:2]]
+    out = [replace(machine, blocked="Not ready.") for machine in HALLS[:2]]
     assert (Sizes([*out, HALLS[2]], [CPU]).refusal(asking(needs=(HALL,)).gang, 0) or ("",))[0] == "no_ready_node"

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from jobs.scheduling.core.snapshot import State
-from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.questions.explain import Condition, Explanation, Settled, explain
 from jobs.scheduling.questions.suggest import Suggestion, outcome, suggest, suggest_within_bounds
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, End, Rank, Release, apply
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import UserCap
-from tenants.quota.edits import Change as SetLimits
-from tenants.quota.limits import Limit, validate
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import CapFacts
+from tenants.capacity.quota.edits import Change as SetLimits
+from tenants.capacity.quota.limits import Limit, validate
 from tests.builders.scheduling import GIB, POOL, a_job, a_state, passed
 
 
@@ -27,7 +27,7 @@ def explained(state: State, job_id: str) -> Explanation:
 
 
 def codes(state: State, job_id: str) -> list[str]:
-    return [one.reason.code for one in explained(state, job_id).conditions]
+    return [entry.reason.code for entry in explained(state, job_id).conditions]
 
 
 def suggested(state: State, job_id: str, **more: Any) -> dict[str, Suggestion]:
@@ -36,12 +36,12 @@ def suggested(state: State, job_id: str, **more: Any) -> dict[str, Suggestion]:
     explanation = explain(settled, job_id)
     assert explanation is not None
     found = suggest(settled, explanation, **more)
-    assert all(outcome(settled.state, one.changes, job_id) == one.clears for one in found)
-    return {one.kind: one for one in found}
+    assert all(outcome(settled.state, suggestion.changes, job_id) == suggestion.clears for suggestion in found)
+    return {suggestion.kind: suggestion for suggestion in found}
 
 
 def condition(state: State, job_id: str, code: str) -> Condition:
-    return next(one for one in explained(state, job_id).conditions if one.reason.code == code)
+    return next(entry for entry in explained(state, job_id).conditions if entry.reason.code == code)
 
 
 def test_a_job_that_is_not_there_is_not_explained() -> None:
@@ -69,13 +69,13 @@ def test_what_is_kept_for_others_says_for_whom() -> None:
         a_job("one", tasks=3, gpus=4, at=1), limits={"a": Limit(), "b": Limit(guarantee=4000), "c": Limit(guarantee=1000)}
     )
     found = condition(state, "one", "withheld")
-    assert [(one.queue, one.amount[2], one.gangs) for one in found.holders] == [(2, 4000, 0), (3, 1000, 0)]
+    assert [(holder.queue, holder.amount[2], holder.gangs) for holder in found.holders] == [(2, 4000, 0), (3, 1000, 0)]
 
 
 def test_all_that_refuses_it_is_told_at_once_most_telling_first() -> None:
     limits = {"a": Limit(ceiling=2000), "b": Limit()}
     full = a_state(a_job("other", queue=2, tasks=3, gpus=4), limits=limits)
-    job = a_job("one", tasks=3, withheld=Reason("held"), not_before=5000, at=1)
+    job = a_job("one", tasks=3, withheld=WaitReason("held"), not_before=5000, at=1)
     assert codes(passed(full, job, at=2000), "one") == ["held", "not_before", "ceiling", "no_room"]
 
 
@@ -86,14 +86,14 @@ def test_where_no_machine_has_room_the_sum_of_the_pool_is_not_told_as_well() -> 
 
 def test_a_model_that_the_pool_has_not_is_blamed_with_how_many_machines() -> None:
     found = condition(a_state(a_job("one", models=("H100",))), "one", "no_machine")
-    assert [(one.code, one.machines) for one in found.reason.filters] == [("gpu_model", 3)]
+    assert [(refusal.code, refusal.machines) for refusal in found.reason.filters] == [("gpu_model", 3)]
 
 
 def test_who_waits_behind_another_of_its_queue_says_behind_whom() -> None:
     full = a_state(a_job("other", queue=2, tasks=2, gpus=4), in_order=True)
     state = passed(full, a_job("large", tasks=2, gpus=4, at=1), a_job("small", at=2), at=2000)
     found = explained(state, "small")
-    assert [(one.reason.code, one.is_own, one.jobs) for one in found.conditions] == [("behind", True, ("large",))]
+    assert [(entry.reason.code, entry.is_own, entry.jobs) for entry in found.conditions] == [("behind", True, ("large",))]
     assert (found.place.in_queue, found.place.queue_length) == (2, 2)
 
 
@@ -152,15 +152,15 @@ def test_the_factors_are_those_of_the_order() -> None:
 
 
 def test_a_hold_that_is_all_that_is_missing_is_all_that_is_suggested() -> None:
-    state = a_state(a_job("one", withheld=Reason("held")))
+    state = a_state(a_job("one", withheld=WaitReason("held")))
     assert list(suggested(state, "one").values()) == [Suggestion("release", (Release("one"),))]
 
 
 def test_a_hold_is_part_of_every_suggestion_where_it_is_not_enough() -> None:
-    state = a_state(a_job("one", models=("H100",), withheld=Reason("held")))
+    state = a_state(a_job("one", models=("H100",), withheld=WaitReason("held")))
     found = suggested(state, "one")
     assert found
-    assert all(one.changes[0] == Release("one") for one in found.values())
+    assert all(suggestion.changes[0] == Release("one") for suggestion in found.values())
 
 
 def test_a_ceiling_is_raised_by_no_more_than_it_takes() -> None:
@@ -225,7 +225,7 @@ def test_work_that_ends_makes_room_for_those_who_are_first_as_well() -> None:
     full = a_state(*(a_job(f"run-{number}", queue=2, gpus=4, at=number) for number in range(3)), reclaims=False)
     state = passed(full, a_job("first", queue=1, gpus=4, at=20), a_job("one", queue=1, gpus=4, at=50))
     changes = suggested(state, "one")["end"].changes
-    assert sum(isinstance(one, End) for one in changes) == 2 or any(isinstance(one, Rank) for one in changes)
+    assert sum(isinstance(change, End) for change in changes) == 2 or any(isinstance(change, Rank) for change in changes)
 
 
 def test_a_higher_priority_says_whom_it_would_clear_away() -> None:
@@ -245,7 +245,7 @@ def test_a_machine_that_was_cordoned_is_found() -> None:
 def test_a_gang_that_no_machine_could_take_asks_for_one_that_could() -> None:
     (change,) = suggested(a_state(a_job("one", gpus=16)), "one")["machines"].changes
     assert isinstance(change, AddMachines)
-    assert [one.gpus for one in change.machines] == [16]
+    assert [machine.gpus for machine in change.machines] == [16]
 
 
 def test_limits_that_are_suggested_leave_the_tree_whole() -> None:
@@ -261,7 +261,7 @@ def test_limits_that_are_suggested_leave_the_tree_whole() -> None:
 def test_a_cap_on_its_user_says_what_the_user_has_and_which_job_would_have_to_end() -> None:
     tenant, user = uuid.UUID(int=70), uuid.UUID(int=71)
     mine: dict[str, Any] = {"tenants": (tenant,), "user": user}
-    state = replace(a_state(a_job("held", gpus=2, **mine)), caps=(UserCap(tenant, user, gpu_millis=3000),))
+    state = replace(a_state(a_job("held", gpus=2, **mine)), caps=(CapFacts(tenant, user, gpu_millis=3000),))
     state = passed(state, a_job("more", gpus=2, at=5, **mine))
     found = condition(state, "more", "user_cap")
     assert (found.reason.what, found.reason.held, found.reason.limit, found.jobs) == ("gpu_millis", 2000, 3000, ("held",))
@@ -277,7 +277,7 @@ def test_room_that_others_start_needs_is_had_by_being_over_before() -> None:
     full = a_state(a_job("held", tasks=2, gpus=4, max_runtime=3000), nodes=3)
     first = a_job("first", tasks=3, gpus=4, at=1, max_runtime=1000)
     state = passed(full, first, a_job("later", gpus=4, at=2, max_runtime=90_000))
-    found = condition(state, "later", "booked")
+    found = condition(state, "later", "backfill_reservation")
     assert 4000 <= found.reason.until < 4100
     (change,) = suggested(state, "later")["runtime"].changes
     assert isinstance(change, Ask)
@@ -287,10 +287,10 @@ def test_room_that_others_start_needs_is_had_by_being_over_before() -> None:
 
 def test_what_a_tenant_has_booked_for_now_is_not_there_for_others() -> None:
     window = Booked(uuid.UUID(int=80), uuid.UUID(int=11), POOL, 8000, 0, 9000)
-    state = replace(a_state(a_job("one", tasks=2, gpus=4)), windows=(window,))
-    found = condition(state, "one", "reserved")
+    state = replace(a_state(a_job("one", tasks=2, gpus=4)), bookings=(window,))
+    found = condition(state, "one", "advance_reservation")
     assert (found.reason.kept, found.reason.until) == (8000, 9000)
-    assert "reserved" in [one.reason.code for one in explained(state, "one").conditions]
+    assert "advance_reservation" in [entry.reason.code for entry in explained(state, "one").conditions]
     assert suggested(state, "one")
 
 
@@ -299,11 +299,11 @@ def test_what_starts_is_not_evicted_in_the_same_pass() -> None:
     at = 1_000_000
     state = a_state(a_job("old", gpus=4, priority=100), a_job("urgent", gpus=4, priority=900, at=at), nodes=1)
     settled = Settled(replace(state, at=at, policy=replace(state.policy, least_runtime_seconds=0)))
-    assert [type(one).__name__ for one in settled.decisions if one.id == "old"] == ["Admit"]
+    assert [type(decision).__name__ for decision in settled.decisions if decision.id == "old"] == ["Admit"]
     explanation = explain(settled, "old")
     assert explanation is not None
     assert explanation.starts
-    assert "Evict" in {type(one).__name__ for one in settled.core.decide(at + 1) if one.id == "old"}
+    assert "Evict" in {type(decision).__name__ for decision in settled.core.decide(at + 1) if decision.id == "old"}
 
 
 def test_a_search_that_ends_at_its_bound_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def chosen(machines: list[Machine], recent: list[TaskAsk], rules: PoolRules = RU
 def test_machines_are_packed_where_wide_tasks_need_them_whole() -> None:
     found = chosen(a_pool(), HALVES)
     assert found.weights == PACK
-    by = {tuple(one.weights.items()): one.mean for one in found.tried}
+    by = {tuple(trial.weights.items()): trial.mean for trial in found.tried}
     assert by[tuple(PACK.items())] > by[tuple(BALANCED.items())] + 100
 
 
@@ -60,7 +60,7 @@ def test_machines_are_filled_evenly_where_some_tasks_take_the_cores_that_other_g
 def test_what_makes_no_difference_changes_nothing(present: learning.Weights) -> None:
     found = chosen(a_pool(), mixed((task(1, 1000), 60)), replace(RULES, weights=present))
     assert found.weights == present
-    assert len({one.allocated for one in found.tried}) == 1
+    assert len({trial.allocated for trial in found.tried}) == 1
 
 
 def test_a_small_or_uncertain_difference_keeps_what_is() -> None:
@@ -99,7 +99,7 @@ def test_without_enough_to_go_by_nothing_is_chosen() -> None:
     few = [task(1, 1000)] * (learning.RECENT_LEAST - 1)
     assert learn(a_pool(), RULES, few + [task(1, 0)] * 1000, seed=0) is None
     assert learn(a_pool(gpus=0), RULES, CORES, seed=0) is None
-    assert learn([replace(one, blocked="cordoned") for one in a_pool()], RULES, CORES, seed=0) is None
+    assert learn([replace(machine, blocked="cordoned") for machine in a_pool()], RULES, CORES, seed=0) is None
     assert learn(a_pool(), PoolRules("pack"), CORES, seed=0) is None
 
 
@@ -127,12 +127,12 @@ def test_the_cost_is_bounded_however_large_the_pool_and_however_small_the_tasks(
     assert found.machines <= machines
     assert max(tasks) <= learning.ORDER_MAX
     assert sum(tasks) <= len(CANDIDATES) * (learning.DECISIONS_MAX + learning.ORDER_MAX)
-    assert all(learning.ORDERS_LEAST <= len(one.allocated) <= learning.ORDERS_MAX for one in found.tried)
+    assert all(learning.ORDERS_LEAST <= len(trial.allocated) <= learning.ORDERS_MAX for trial in found.tried)
 
 
 def test_of_a_large_pool_every_kind_takes_part() -> None:
-    large = a_pool(2000) + [replace(one, name=f"old-{one.name}", model="V100") for one in a_pool(3)]
+    large = a_pool(2000) + [replace(machine, name=f"old-{machine.name}", model="V100") for machine in a_pool(3)]
     sample = learning._sample(large, 500 * 1000)
-    assert {one.model for one in sample} == {"A100", "V100"}
-    assert sum(one.gpus for one in sample) <= 600
+    assert {machine.model for machine in sample} == {"A100", "V100"}
+    assert sum(machine.gpus for machine in sample) <= 600
     assert learning._sample(large[::-1], 500 * 1000) == sample

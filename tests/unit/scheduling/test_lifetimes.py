@@ -6,15 +6,15 @@ import pytest
 
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.snapshot import build, export
-from jobs.scheduling.questions.lifetimes import LONGEST_SECONDS, Known, Lifetimes, Table, life_table
-from jobs.scheduling.questions.predict import KEPT, Predictor, Run, kinds_of
-from tenants.quota.limits import Limit
+from jobs.scheduling.questions.lifetimes import LONGEST_SECONDS, KnownJob, Lifetimes, Table, life_table
+from jobs.scheduling.questions.predict import KEPT, EndedRun, Predictor, kinds_of
+from tenants.capacity.quota.limits import Limit
 from tests.property.scheduling.test_state_properties import a_state
 from tests.unit.scheduling.test_core import a_job, submit
 
 
-def runs(*seconds: int) -> list[Run]:
-    return [Run(one, 1_000_000) for one in seconds]
+def runs(*seconds: int) -> list[EndedRun]:
+    return [EndedRun(length, 1_000_000) for length in seconds]
 
 
 def test_the_next_of_n_alike_is_the_longest_with_one_chance_in_n_and_one() -> None:
@@ -50,7 +50,7 @@ def test_those_that_run_now_for_long_make_the_kind_longer() -> None:
 
 def test_what_ran_long_before_the_window_counts_only_from_the_age_that_it_had_then() -> None:
     """Else a few long ones that never end would weigh among all the short ones of ages ago."""
-    ended = [Run(10, 1_000_000 + number) for number in range(KEPT)]
+    ended = [EndedRun(10, 1_000_000 + number) for number in range(KEPT)]
     at = 1_000_000 + KEPT
     alone, beside = life_table(ended, (), at), life_table(ended, (5_000,) * 10, at)
     assert beside.left[0] == pytest.approx(alone.left[0], abs=0.02)
@@ -63,8 +63,8 @@ def test_a_kind_whose_runs_all_ended_in_one_second_has_a_table_all_the_same() ->
 
 
 def test_a_few_runs_after_an_array_that_ended_in_one_second_do_not_stand_for_all() -> None:
-    array = [Run(1_000, 1_000_000)] * (KEPT - 5)
-    assert life_table([*array, *(Run(10, 1_000_100 + n) for n in range(5))], (), 1_000_200).draw(0, 0.5) == 1_000
+    array = [EndedRun(1_000, 1_000_000)] * (KEPT - 5)
+    assert life_table([*array, *(EndedRun(10, 1_000_100 + n) for n in range(5))], (), 1_000_200).draw(0, 0.5) == 1_000
 
 
 def a_scene(*names: str, ran: int = 0) -> Lifetimes:
@@ -75,7 +75,7 @@ def a_scene(*names: str, ran: int = 0) -> Lifetimes:
     submit(core, *jobs)
     core.decide(0)
     core.decide(ran)
-    return Lifetimes(export(core, state), history(), {job.id: Known(kinds_of("alice", job.id, "q", "1")) for job in jobs})
+    return Lifetimes(export(core, state), history(), {job.id: KnownJob(kinds_of("alice", job.id, "q", "1")) for job in jobs})
 
 
 def history() -> Predictor:
@@ -110,7 +110,7 @@ def test_a_job_that_outlasts_its_kind_is_drawn_from_the_next_wider_kind_and_at_l
 
 def test_of_what_nothing_alike_has_ended_no_future_tells_an_end() -> None:
     lifetimes = a_scene("unlike", ran=50)
-    lifetimes = Lifetimes(lifetimes.state, history(), {"unlike": Known(kinds_of("alice", "unlike", "q", "9"))})
+    lifetimes = Lifetimes(lifetimes.state, history(), {"unlike": KnownJob(kinds_of("alice", "unlike", "q", "9"))})
     assert lifetimes.futures(8) == [{}] * 8
 
 

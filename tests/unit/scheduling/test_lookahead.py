@@ -7,20 +7,20 @@ from typing import Any
 
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.snapshot import State, build, export
-from jobs.scheduling.core.state.decisions import Admit, Reason
-from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.core.state.decisions import Admit, WaitReason
+from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.lookahead import (
     ASKED_JOBS,
     LARGE_JOBS,
     UNKNOWN_ENDS,
     Effort,
-    Expected,
+    StartForecast,
     effort_of,
     expected_starts,
     quantile,
     rounded,
 )
-from tenants.quota.limits import Limit
+from tenants.capacity.quota.limits import Limit
 from tests.property.scheduling.test_state_properties import a_state
 from tests.unit.scheduling.test_core import a_job, owed, submit
 
@@ -28,15 +28,15 @@ EXACT = Effort(futures=1, passes=750)
 LIMITS = {"a": Limit(), "b": Limit(), "c": Limit()}
 
 
-def certain(at: int, reason: str = "") -> Expected:
-    return Expected(at, at, reason)
+def certain(at: int, reason: str = "") -> StartForecast:
+    return StartForecast(at, at, reason)
 
 
-def none(reason: str) -> Expected:
-    return Expected(None, None, reason, is_sure=False)
+def none(reason: str) -> StartForecast:
+    return StartForecast(None, None, reason, is_sure=False)
 
 
-def a_busy_state(*jobs: Job, at: int = 10, limits: dict[str, Limit] | None = None, **policy: Any) -> tuple[Core, State]:
+def a_busy_state(*jobs: JobAsk, at: int = 10, limits: dict[str, Limit] | None = None, **policy: Any) -> tuple[Core, State]:
     """Four machines of four GPUs."""
     state = a_state(limits or LIMITS, Policy(**{"overrun_seconds": 0, **policy}))
     core = build(state)
@@ -49,7 +49,7 @@ def test_what_is_told_are_quantiles_of_the_starts_in_the_futures() -> None:
     _, state = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", tasks=4, gpus=4, at=1), a_job("last", gpus=4, at=2))
     futures = [{"runs": 100 * n, "next": 50, "last": 5} for n in range(1, 5)]
     found = expected_starts(state, ["next", "last"], futures, EXACT)
-    assert found == {"next": Expected(260, 410, is_sure=False), "last": Expected(310, 460, is_sure=True)}
+    assert found == {"next": StartForecast(260, 410, is_sure=False), "last": StartForecast(310, 460, is_sure=True)}
 
 
 def test_one_future_tells_one_time() -> None:
@@ -73,7 +73,7 @@ def test_quantiles_lie_between_the_two_nearest_of_the_sample() -> None:
 def test_what_only_people_can_change_has_no_start_and_says_why() -> None:
     core, state = a_busy_state(
         a_job("runs", tasks=4, gpus=4),
-        a_job("held", withheld=Reason("held")),
+        a_job("held", withheld=WaitReason("held")),
         a_job("later", not_before=500),
         a_job("huge", gpus=9),
     )
@@ -151,8 +151,8 @@ def test_they_come_true_where_everything_lasts_as_thought() -> None:
         for name in sorted(name for name, end in ends.items() if end == now):
             core.ended(name)
             del ends[name]
-        for one in core.decide(now):
-            if isinstance(one, Admit):
-                started[one.id] = now
-                ends[one.id] = now + 40 + 7 * int(one.id[4:])
-    assert {name: one.p50 for name, one in expected.items()} == started
+        for decision in core.decide(now):
+            if isinstance(decision, Admit):
+                started[decision.id] = now
+                ends[decision.id] = now + 40 + 7 * int(decision.id[4:])
+    assert {name: forecast.p50 for name, forecast in expected.items()} == started

@@ -91,8 +91,8 @@ def test_a_history_that_begins_late_goes_on_from_what_was_told_then() -> None:
 
 
 def came(corrections: Corrections, *waited: int, sure: int = 1_000) -> None:
-    for one in waited:
-        corrections.add(typical=sure, cautious=2 * sure, kept_by=2 * sure, waited=one, has_started=True, sure=sure)
+    for wait in waited:
+        corrections.add(typical=sure, cautious=2 * sure, kept_by=2 * sure, waited=wait, has_started=True, sure=sure)
 
 
 def test_the_error_is_that_of_likely_waits_in_the_same_band_once_enough_have_started() -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 
 from jobs.scheduling.core.snapshot import State
-from jobs.scheduling.core.state.decisions import Book, Reason
+from jobs.scheduling.core.state.decisions import Reserve, WaitReason
 from jobs.scheduling.questions.explain import Settled
 from jobs.scheduling.questions.records import Names, Record, policy_version, record_of, records_of
-from tenants.quota.limits import Limit
+from tenants.capacity.quota.limits import Limit
 from tests.builders.scheduling import a_job, a_state, passed
 
 NAMES = Names(("pool",), ("", "queue-a", "queue-b"), "v1")
 
 
-def kept(state: State, **waited: Reason | None) -> dict[str, Record]:
+def kept(state: State, **waited: WaitReason | None) -> dict[str, Record]:
     settled = Settled(state)
     made = records_of(settled.decisions, settled.core, NAMES, waited=waited)
-    assert json.loads(json.dumps([dict(one.payload) for one in made])) == [dict(one.payload) for one in made]
-    return {one.job_id: one for one in made}
+    assert json.loads(json.dumps([dict(record.payload) for record in made])) == [dict(record.payload) for record in made]
+    return {record.job_id: record for record in made}
 
 
 def test_a_start_says_where_of_how_many_by_which_scores_and_what_kept_it_out_of_others() -> None:
@@ -39,7 +39,7 @@ def test_the_machine_that_was_chosen_is_not_among_those_left_out() -> None:
 
 
 def test_a_start_after_a_wait_says_what_it_waited_for() -> None:
-    found = kept(a_state(a_job("one")), one=Reason("no_room", 0, need=1))["one"]
+    found = kept(a_state(a_job("one")), one=WaitReason("no_room", 0, need=1))["one"]
     assert found.kind == "wait_turned_start"
     assert found.payload["waited_for"] == {"code": "no_room", "pool": "pool", "need": 1}
 
@@ -64,9 +64,9 @@ def test_of_many_machines_so_many_are_named_and_all_counted() -> None:
     assert (len(found.payload["nodes"]), found.payload["nodes_count"]) == (64, 100)
 
 
-def test_promises_are_not_kept_here() -> None:
+def test_reserved_starts_are_not_kept_here() -> None:
     settled = Settled(a_state())
-    assert record_of(Book("one", 5, ()), settled.core, NAMES) is None
+    assert record_of(Reserve("one", 5, ()), settled.core, NAMES) is None
 
 
 def test_another_policy_has_another_version() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobs.scheduling.core.core import Core
-from jobs.scheduling.replay.run import Arrival, Outcome, Replay
+from jobs.scheduling.replay.run import Arrival, Replay, ReplayOutcome
 from tests.unit.scheduling.test_core import Limit, a_core, a_job, owed
 
 
-def replayed(core: Core, *arrivals: Arrival) -> Outcome:
+def replayed(core: Core, *arrivals: Arrival) -> ReplayOutcome:
     return Replay(core, arrivals, grace_seconds=10, window_seconds=100).run()
 
 
@@ -42,7 +42,7 @@ def test_who_comes_to_its_end_within_the_grace_loses_nothing() -> None:
 
 def test_windows_tell_what_each_queue_held_and_asked_for() -> None:
     found = replayed(a_core(nodes=1), Arrival(a_job("first", 1, gpus=4), 150), Arrival(a_job("second", 2, gpus=2, at=20), 150))
-    assert [(one.at, one.held, one.wanted) for one in found.windows] == [
+    assert [(window.at, window.held, window.wanted) for window in found.windows] == [
         (100, {1: 4000}, {1: 4000, 2: 2000}),
         (200, {2: 2000}, {2: 2000}),
         (300, {2: 2000}, {2: 2000}),  # Just before it ended.
@@ -50,7 +50,9 @@ def test_windows_tell_what_each_queue_held_and_asked_for() -> None:
 
 
 def test_the_same_arrivals_give_the_same_outcome_in_any_order() -> None:
-    arrivals = [Arrival(a_job(f"job-{one}", 1 + one % 2, tasks=1 + one % 3, at=one % 4), 30 + one) for one in range(9)]
+    arrivals = [
+        Arrival(a_job(f"job-{number}", 1 + number % 2, tasks=1 + number % 3, at=number % 4), 30 + number) for number in range(9)
+    ]
     forth, back = replayed(a_core(nodes=1), *arrivals), replayed(a_core(nodes=1), *reversed(arrivals))
     assert repr(sorted(forth.stays.items(), key=str)) == repr(sorted(back.stays.items(), key=str))
     assert repr(forth.windows) == repr(back.windows)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.decisions import Admit, Evict, Reason
+from jobs.scheduling.core.state.decisions import Admit, Evict, WaitReason
 from jobs.scheduling.questions.whatif import (
     AddMachines,
     Ask,
@@ -18,7 +18,7 @@ from jobs.scheduling.questions.whatif import (
     Rank,
     Release,
     RemoveMachine,
-    Reserve,
+    ReserveWindow,
     SetCap,
     SetPolicy,
     Submit,
@@ -26,10 +26,10 @@ from jobs.scheduling.questions.whatif import (
     told,
     what_if,
 )
-from tenants.quota.bookings import Booked
-from tenants.quota.caps import UserCap
-from tenants.quota.edits import Change as SetLimits
-from tenants.quota.limits import Limit
+from tenants.capacity.quota.bookings import Booked
+from tenants.capacity.quota.caps import CapFacts
+from tenants.capacity.quota.edits import Change as SetLimits
+from tenants.capacity.quota.limits import Limit
 from tests.builders.scheduling import POOL, a_job, a_state, passed
 
 
@@ -54,7 +54,7 @@ def test_limits_that_promise_more_say_who_would_be_evicted() -> None:
     state = replace(full, at=2000)
     answer = what_if(state, [SetLimits(state.queues[1].id, POOL, "gpu_millis", {"deserved": 4000})])
     assert answer.evicted == ("guest",)
-    assert next(one.clears for one in answer.after.waits if one.job_id == "owner") == ("guest",)
+    assert next(wait.clears for wait in answer.after.waits if wait.job_id == "owner") == ("guest",)
 
 
 def test_who_ran_on_a_machine_that_is_gone_waits_again_or_starts_elsewhere() -> None:
@@ -62,7 +62,7 @@ def test_who_ran_on_a_machine_that_is_gone_waits_again_or_starts_elsewhere() -> 
     where = state.machines[state.running[0].placed.tasks[0].machine]
     answer = what_if(state, [RemoveMachine(0, where.name)])
     assert (answer.displaced, answer.starts) == (("one",), ("one",))
-    gone = apply(state, [RemoveMachine(0, one.name) for one in state.machines])
+    gone = apply(state, [RemoveMachine(0, machine.name) for machine in state.machines])
     assert (len(gone.machines), gone.capacities[0].total.gpu_millis) == (0, 0)
 
 
@@ -79,25 +79,25 @@ def test_machines_that_come_leave_everybody_where_they_are() -> None:
     name = state.machines[state.running[0].placed.tasks[0].machine].name
     first = replace(state.machines[0], name="aaa")
     after = apply(state, [AddMachines((first,))])
-    machines = sorted(after.machines, key=lambda one: one.name)
+    machines = sorted(after.machines, key=lambda machine: machine.name)
     assert machines[after.running[0].placed.tasks[0].machine].name == name
     assert after.capacities[0].total.gpu_millis == 12_000
 
 
 def test_machines_that_come_or_go_leave_what_is_booked_and_claimed_elsewhere_where_it_is() -> None:
-    """They are numbered anew; a start that was booked, and room that others are leaving, stay with their machines."""
+    """They are numbered anew; a reserved start, and room that others are leaving, stay with their machines."""
     running = a_state(a_job("long", gpus=4, max_runtime=900), a_job("low", gpus=4, priority=100), nodes=2)
     policy = replace(running.policy, least_runtime_seconds=0, assumed_runtime_seconds=0)
     state = replace(passed(running), at=2000, policy=policy)
     state = passed(replace(state, waiting=(a_job("above", gpus=4, at=2000), a_job("booked", queue=2, gpus=4, at=2001))))
     (claim,), (booked,) = state.claims, state.reserved
 
-    def places(one: State) -> list[str]:
-        machines = sorted(one.machines, key=lambda each: (each.pool, each.name))
-        return [machines[task.machine].name for kept in (*one.claims, *one.reserved) for task in kept.tasks]
+    def places(scene: State) -> list[str]:
+        machines = sorted(scene.machines, key=lambda each: (each.pool, each.name))
+        return [machines[task.machine].name for kept in (*scene.claims, *scene.reserved) for task in kept.tasks]
 
     after = apply(state, [AddMachines((replace(state.machines[0], name="aaa"),))])
-    assert ([one.id for one in after.claims], [one.id for one in after.reserved]) == ([claim.id], [booked.id])
+    assert ([entry.id for entry in after.claims], [entry.id for entry in after.reserved]) == ([claim.id], [booked.id])
     assert places(after) == places(state)
     assert places(apply(after, [RemoveMachine(0, "aaa")])) == places(state)
     where = places(state)
@@ -108,9 +108,9 @@ def test_machines_that_come_or_go_leave_what_is_booked_and_claimed_elsewhere_whe
 def test_one_that_has_to_leave_in_the_pass_that_admits_it_does_not_start() -> None:
     state = a_state(a_job("in-and-out", gpus=4), nodes=1)
     core = build(state)
-    (admit,) = [one for one in core.decide(state.at) if isinstance(one, Admit)]
+    (admit,) = [decision for decision in core.decide(state.at) if isinstance(decision, Admit)]
     made = told(state, core, (admit, Evict(admit.id, "another", 0)))
-    assert (made.starts, [one.job_id for one in made.waits]) == ((), [admit.id])
+    assert (made.starts, [wait.job_id for wait in made.waits]) == ((), [admit.id])
 
 
 def test_a_cordon_keeps_work_away_and_leaves_what_runs() -> None:
@@ -121,7 +121,7 @@ def test_a_cordon_keeps_work_away_and_leaves_what_runs() -> None:
 
 def test_a_job_that_ends_or_is_released_or_asks_for_less() -> None:
     full = passed(
-        a_state(a_job("one", tasks=3, gpus=4)), a_job("two", gpus=4, at=5), a_job("held", at=6, withheld=Reason("held"))
+        a_state(a_job("one", tasks=3, gpus=4)), a_job("two", gpus=4, at=5), a_job("held", at=6, withheld=WaitReason("held"))
     )
     assert what_if(full, [End("one")]).starts == ("two",)
     assert what_if(full, [End("one"), Release("held")]).starts == ("held", "two")
@@ -141,15 +141,15 @@ def test_another_policy_and_another_priority_decide_who_is_first() -> None:
 def test_a_booking_keeps_its_room_from_others() -> None:
     state = a_state(a_job("one", tasks=2, gpus=4))
     window = Booked(uuid.UUID(int=80), state.queues[2].id, POOL, 8000, 0, 9000)
-    answer = what_if(state, [Reserve(window)])
+    answer = what_if(state, [ReserveWindow(window)])
     assert answer.starts_not == ("one",)
-    assert [one.reason.code for one in answer.after.waits if one.reason] == ["reserved"]
-    assert what_if(state, [Reserve(replace(window, queue_id=uuid.UUID(int=99)))]).unknown == (0,)
+    assert [wait.reason.code for wait in answer.after.waits if wait.reason] == ["advance_reservation"]
+    assert what_if(state, [ReserveWindow(replace(window, queue_id=uuid.UUID(int=99)))]).unknown == (0,)
 
 
 def test_a_cap_that_is_raised_for_one_user_leaves_that_of_everybody() -> None:
     tenant, alice, bob = (uuid.UUID(int=number) for number in (70, 71, 72))
-    caps = (UserCap(tenant, None, gpu_millis=8000, jobs=1),)
+    caps = (CapFacts(tenant, None, gpu_millis=8000, jobs=1),)
     first, second, his, his_too = (
         a_job(name, at=at, user=who, tenants=(tenant,))
         for at, (name, who) in enumerate([("first", alice), ("second", alice), ("his", bob), ("his-too", bob)])
@@ -157,17 +157,17 @@ def test_a_cap_that_is_raised_for_one_user_leaves_that_of_everybody() -> None:
     state = passed(replace(a_state(first), caps=caps), second, his, his_too)
     answer = what_if(state, [SetCap(tenant, alice, "jobs", 2)])
     assert answer.starts == ("second",)
-    assert {one.job_id for one in answer.before.starts} == {"his"}
+    assert {start.job_id for start in answer.before.starts} == {"his"}
     changed = apply(state, [SetCap(tenant, alice, "jobs", 2)])
-    assert changed.caps == (*caps, UserCap(tenant, alice, gpu_millis=8000, jobs=2))
-    assert apply(changed, [SetCap(tenant, alice, "jobs", None)]).caps == (*caps, UserCap(tenant, alice, gpu_millis=8000))
+    assert changed.caps == (*caps, CapFacts(tenant, alice, gpu_millis=8000, jobs=2))
+    assert apply(changed, [SetCap(tenant, alice, "jobs", None)]).caps == (*caps, CapFacts(tenant, alice, gpu_millis=8000))
 
 
 def test_starts_that_are_booked_stay_on_their_machines_when_machines_are_added() -> None:
     held = a_job("held", tasks=2, gpus=4, max_runtime=600)
     state = passed(passed(a_state(held), a_job("wide", tasks=3, gpus=4, at=5)))
     (booked,) = state.reserved
-    before = [sorted(one.name for one in state.machines)[task.machine] for task in booked.tasks]
+    before = [sorted(machine.name for machine in state.machines)[task.machine] for task in booked.tasks]
     for name in ("a-first", "z-last"):
         changed = apply(state, [AddMachines((replace(state.machines[0], name=name, blocked="cordoned"),))])
         core = build(changed)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.builders.live import end_tasks, free_port, wait_until
 from tools.keep import find_keeper
-from tools.place import ROOT, Place, Running, find_running
+from tools.place import ROOT, Place, RunningPlatform, find_running
 
 
 class Newcomer:
@@ -69,7 +69,7 @@ class Newcomer:
         """The command that was put where shells look."""
         return self._call([str(self.commands / "berth"), *arguments], no_proxy="127.0.0.1")
 
-    def running(self) -> Running | None:
+    def running(self) -> RunningPlatform | None:
         return find_running(self.place)
 
     def process(self) -> int:

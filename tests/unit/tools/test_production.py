@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tools import production, servers
-from tools.place import Place, Running
+from tools.place import Place, RunningPlatform
 from tools.production import choose_profile, make_key, prepare, remember, remembered_settings
 from tools.progress import Stop
 from tools.servers import PostgreSQL, Redis
@@ -239,10 +239,10 @@ class Supervised:
         self.release = str(place.release)
         self.documents = [{"rolling": False, "release": self.release, **document} for document in documents]
 
-    def find(self, place: Place) -> Running:
-        return Running(9, "http://127.0.0.1:1", self.release)
+    def find(self, place: Place) -> RunningPlatform:
+        return RunningPlatform(9, "http://127.0.0.1:1", self.release)
 
-    def read(self, place: Place, running: Running) -> dict[str, Any]:
+    def read(self, place: Place, running: RunningPlatform) -> dict[str, Any]:
         return self.documents.pop(0) if len(self.documents) > 1 else self.documents[0]
 
 

@@ -296,6 +296,25 @@ def test_the_servers_program_keeps_its_path_and_runs_the_present_release(place: 
     assert os.access(place.server_command, os.X_OK)
 
 
+@pytest.mark.parametrize(("words", "is_where_it_was_called"), [(["replay_window", "week.jsonl"], True), (["run", "web"], False)])
+def test_paths_of_a_server_command_are_relative_to_where_it_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_where_it_was_called: bool
+) -> None:
+    environment = tmp_path / "environment"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").write_text("#!/bin/sh\npwd\n")
+    (environment / "bin" / "python").chmod(0o755)
+    monkeypatch.setenv("BERTH_ENVIRONMENT", str(environment))
+    place = Place(tmp_path / "data", 8620)
+    for folder in ("bin", "release"):
+        (place.data / folder).mkdir(parents=True)
+    (place.data / "release" / "current").write_text("newer\n")
+    up.link_server_command(place)
+
+    shown = subprocess.run([str(place.server_command), *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == (str(tmp_path) if is_where_it_was_called else "/")
+
+
 def test_an_extra_has_an_environment_of_its_own_and_is_remembered(place: Place) -> None:
     plain = place.environment
     with_ldap = up.choose_extras(place, "ldap")

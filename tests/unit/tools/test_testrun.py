@@ -40,7 +40,22 @@ def test_on_servers_everything_runs(name: str) -> None:
     stage = STAGES[name]
     said = [path for path in (ROOT / "tests").rglob("test_*.py") if f"mark.{stage.names}" in path.read_text()]
 
-    assert testrun._places(stage, is_long=False) == sorted(path.relative_to(ROOT).as_posix() for path in said)
+    assert sorted(testrun._places(stage, is_long=False)) == sorted(path.relative_to(ROOT).as_posix() for path in said)
+
+
+@pytest.mark.parametrize("stage", [stage for stage in testrun.STAGES if stage.by_file], ids=lambda stage: stage.name)
+def test_long_files_come_first_where_a_file_keeps_its_worker(stage: testrun.Stage) -> None:
+    places = testrun._places(stage, is_long=False)
+    long = [name for name in testrun.LONG if name in places]
+
+    assert places[: len(long)] == long
+    assert places[len(long) :] == sorted(places[len(long) :])
+
+
+def test_every_long_file_is_one_of_a_stage() -> None:
+    places = {name for stage in testrun.STAGES if stage.by_file for name in testrun._places(stage, is_long=False)}
+
+    assert set(testrun.LONG) <= places
 
 
 def test_with_full_lengths_nothing_is_left_out_on_sqlite() -> None:
@@ -73,3 +88,31 @@ def test_a_marker_that_its_file_does_not_say_is_refused(request: pytest.FixtureR
 
     with pytest.raises(pytest.UsageError, match=r"test_silent\.py::test_it is marked engines"):
         conftest.pytest_collection_modifyitems([item])
+
+
+def test_tests_that_failed_are_named_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "api.xml").write_text("""<testsuites><testsuite tests="4" failures="1" errors="1" skipped="1">
+        <testcase classname="tests.api.test_a" name="test_good"/>
+        <testcase classname="tests.api.test_a" name="test_bad[1]"><failure message="no"/></testcase>
+        <testcase classname="tests.api.test_b" name="test_broken"><error message="no"/></testcase>
+        <testcase classname="tests.api.test_b" name="test_left_out"><skipped/></testcase>
+    </testsuite></testsuites>""")
+
+    counts = testrun._counts(tmp_path / "api.xml")
+    testrun._report([testrun.Result("api", 1.0, 1.0, is_ok=False, tests=counts)], 1.0)
+
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)
+    told = capsys.readouterr().out
+    assert "  tests.api.test_a::test_bad[1] (api)\n  tests.api.test_b::test_broken (api)\n" in told
+    assert "test_good" not in told
+
+
+def test_a_stage_whose_programs_are_not_built_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = argparse.Namespace(check=False, long=False)
+    monkeypatch.setenv("BERTH_CACHE", str(tmp_path))
+    assert "kubernetes" not in testrun._stages_of(options)
+    assert "kube-apiserver" in capsys.readouterr().out
+    monkeypatch.setattr(testrun.Programs, "missing", lambda _: [])
+    assert "kubernetes" in testrun._stages_of(options)

@@ -152,6 +152,37 @@ class CheckOut(TypedDict):
     ok: bool
 
 
+class ClusterAccessOut(TypedDict):
+    account: str
+    expires_at: str | None
+    origin: str
+    server: str
+    verifies_tls: bool
+
+
+class ClusterEditRequest(TypedDict):
+    config: NotRequired[dict[str, Any]]
+    credentials: NotRequired[str | None]
+    is_enabled: NotRequired[bool]
+    is_lost: NotRequired[bool]
+    name: NotRequired[str]
+
+
+class ClusterFindingOut(TypedDict):
+    check: str
+    hint: str
+    outcome: Literal["ok", "warning", "failed"]
+    text: str
+
+
+class ClusterInRequest(TypedDict):
+    config: NotRequired[dict[str, Any]]
+    credentials: str | None
+    is_enabled: NotRequired[bool]
+    kind: str
+    name: str
+
+
 class ConditionOut(TypedDict):
     detail: str
     name: Literal["unknown", "reachable", "lost_contact"]
@@ -349,6 +380,11 @@ class FactorRemovalRequest(TypedDict):
     password: str
 
 
+class FailureOut(TypedDict):
+    at: str
+    error: str
+
+
 class FeatureInRequest(TypedDict):
     enabled: bool | None
     tenant: NotRequired[str | None]
@@ -449,6 +485,9 @@ class IdleModelOut(TypedDict):
 
 
 class ImageInRequest(TypedDict):
+    base: NotRequired[str | None]
+    containerfile: NotRequired[str | None]
+    context_sha256: NotRequired[str | None]
     description: NotRequired[str]
     kind: Literal["host", "python", "registry"]
     name: str
@@ -513,7 +552,7 @@ class JobImageOut(TypedDict):
 
 class LatestOut(TypedDict):
     at: str | None
-    kind: Literal["booked", "line"] | None
+    kind: Literal["backfill_reservation", "claim", "line"] | None
     next_reservation_from: str | None
     reason: str
     text: str
@@ -666,7 +705,7 @@ class PasswordBodyRequest(TypedDict):
 class PastOut(TypedDict):
     by_p90: float | None
     median_error_seconds: int | None
-    promises: int
+    predictions: int
 
 
 class PatchedAnnouncementChangeRequest(TypedDict):
@@ -675,6 +714,14 @@ class PatchedAnnouncementChangeRequest(TypedDict):
     starts_at: NotRequired[str | None]
     text: NotRequired[str]
     text_zh: NotRequired[str]
+
+
+class PatchedClusterEditRequest(TypedDict):
+    config: NotRequired[dict[str, Any]]
+    credentials: NotRequired[str | None]
+    is_enabled: NotRequired[bool]
+    is_lost: NotRequired[bool]
+    name: NotRequired[str]
 
 
 class PatchedCordonInRequest(TypedDict):
@@ -737,6 +784,7 @@ class PatchedSubscriptionChangeRequest(TypedDict):
             ]
         ]
     ]
+    settings: NotRequired[dict[str, str]]
     target: NotRequired[str]
 
 
@@ -776,6 +824,7 @@ class PhaseOut(TypedDict):
     cause: str | None
     ended_at: str | None
     phase: str
+    reason_text: str | None
     seconds: float
 
 
@@ -925,6 +974,37 @@ class RedeemInRequest(TypedDict):
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RegistryAccountInRequest(TypedDict):
+    password: str
+    username: str
+
+
+class RegistryAccountOut(TypedDict):
+    created_at: str
+    host: str
+    updated_at: str
+    username: str
+
+
+class RegistryAccountPage(TypedDict):
+    items: list[RegistryAccountOut]
+    next: str | None
+
+
+class RegistryCheckInRequest(TypedDict):
+    image: NotRequired[str | None]
+
+
+class RegistryCheckOut(TypedDict):
+    code: str | None
+    detail: str | None
+    digest: str | None
+    hint: str | None
+    ok: bool
+    size_bytes: int | None
+    title: str | None
 
 
 class RenderInRequest(TypedDict):
@@ -1179,7 +1259,7 @@ class SubmitInRequest(TypedDict):
 
 
 class SubscriptionInRequest(TypedDict):
-    channel: Literal["mail", "webhook"]
+    channel: str
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
         list[
@@ -1196,6 +1276,7 @@ class SubscriptionInRequest(TypedDict):
             ]
         ]
     ]
+    settings: NotRequired[dict[str, str]]
     target: NotRequired[str]
     tenant: NotRequired[str | None]
 
@@ -1207,8 +1288,10 @@ class SubscriptionOut(TypedDict):
     is_active: bool
     jobs: str
     kinds: list[str]
-    problem: Literal["no_mail_server"] | None
+    last_failure: FailureOut | None
+    problem: str | None
     secret: NotRequired[str]
+    settings: dict[str, str | None]
     target: str
     tenant_id: str | None
     version: int
@@ -1308,6 +1391,7 @@ class TransitionOut(TypedDict):
     from_state: str | None
     id: str
     reason: str | None
+    reason_text: str | None
     subject: dict[str, Any]
     to_state: str
 
@@ -1512,6 +1596,11 @@ class WhoUser(TypedDict):
     password_in: Literal["here", "directory"] | None
 
 
+class WordsOut(TypedDict):
+    en: str
+    zh: str
+
+
 class AnnouncementOut(TypedDict):
     active: bool
     created_at: str
@@ -1676,6 +1765,20 @@ class CapsOut(TypedDict):
     items: list[CapOut]
 
 
+class ChannelFieldOut(TypedDict):
+    example: str
+    hint: WordsOut
+    is_required: bool
+    is_secret: bool
+    name: str
+    words: WordsOut
+
+
+class ChannelProblemOut(TypedDict):
+    code: str
+    words: WordsOut
+
+
 class CheckpointOut(TypedDict):
     age_seconds: int | None
     file_count: int
@@ -1694,15 +1797,24 @@ class CheckpointOut(TypedDict):
     state: Literal["none", "writing", "ready", "checking", "unreadable", "removed"]
 
 
+class ClusterCheckOut(TypedDict):
+    items: list[ClusterFindingOut]
+    outcome: Literal["ok", "warning", "failed"]
+
+
 class ClusterOut(TypedDict):
+    access: ClusterAccessOut | None
     condition: ConditionOut
+    config: dict[str, Any] | None
     created_at: str
     id: str
     inventory_read_at: str | None
     is_enabled: bool
     isolation: IsolationOut
     kind: Literal["local", "kubernetes", "slurm", "fake"]
+    lost_at: str | None
     name: str
+    version: int
 
 
 class ClusterPage(TypedDict):
@@ -1799,7 +1911,10 @@ class HolderOut(TypedDict):
 
 
 class ImageOut(TypedDict):
+    base: str | None
     build_job_id: str | None
+    containerfile: str | None
+    context_sha256: str | None
     created_at: str
     created_by: UserRef | None
     description: str
@@ -2307,18 +2422,18 @@ class ShareOut(TypedDict):
     delivered: int
     delivered_by_all: int
     delivered_ppm: int
+    deserved: int
     due: int
     fair: int
     fair_ppm: int
     is_top: bool
     pool: PoolRef | None
-    promised: int
     queue: ReferenceOut
+    requested: int
+    requested_by_all: int
     resource: str
     shortfall: int
     tenant: TenantRef
-    wanted: int
-    wanted_by_all: int
 
 
 class ShareStatementOut(TypedDict):
@@ -2502,6 +2617,18 @@ class AffectedOut(TypedDict):
     jobs: list[LeavingOut]
     node: DrainedNodeOut
     others: int
+
+
+class ChannelOut(TypedDict):
+    inputs: list[ChannelFieldOut]
+    kind: str
+    problem: ChannelProblemOut | None
+    signs: bool
+    words: WordsOut
+
+
+class ChannelsOut(TypedDict):
+    items: list[ChannelOut]
 
 
 class DisabledOut(TypedDict):

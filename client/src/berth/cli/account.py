@@ -58,11 +58,11 @@ class Place:
 
 
 def place_to_keep(session: Session, *, usage: str) -> Place:
-    """Profile and server as chosen, as in the environment or as kept; a server that nobody named is asked for."""
+    """Profile and server as chosen, as in the environment or as kept; a server that is not named is asked for."""
     path, chosen = config_path(), session.choices
     config = read_config(path)
     name = valid_profile_name(chosen.profile or os.environ.get("BERTH_PROFILE") or config.current)
-    known = [config.profiles[one].server for one in (name, config.current) if one in config.profiles]
+    known = [config.profiles[profile].server for profile in (name, config.current) if profile in config.profiles]
     named = chosen.server or os.environ.get("BERTH_SERVER") or next((server for server in known if server), "")
     server = normal_server(named or asked(_("Server"), hidden=False, usage=usage))
     if travels_in_clear(server):
@@ -73,13 +73,11 @@ def place_to_keep(session: Session, *, usage: str) -> Place:
 @command()
 def login(
     session: Session,
-    token: Annotated[
-        str | None, typer.Option("--token", help="Token; better a dash, which asks for it without showing it.")
-    ] = None,
+    token: Annotated[str | None, typer.Option("--token", help="Token; a dash prompts for it without echo.")] = None,
 ) -> None:
-    """Sign in: prints an address and a code, and waits until you approve them in a browser.
+    """Sign in: print an address and a code, and wait for your approval in a browser.
 
-    The token is kept in a file that only you can read. Without a browser: berth login --server URL < token-file
+    The token is stored in a file that only you can read. Without a browser: berth login --server URL < token-file
     """
     from berth.client import Client
 
@@ -103,7 +101,7 @@ def login(
             user=plain(me["user"]["name"]),
             path=place.path,
         ),
-        key="server",
+        key="user",
     )
     if not session.is_for_programs:
         _print_tenants(me)
@@ -120,8 +118,8 @@ def token_by_browser(session: Session, place: Place) -> str | None:
     from berth.resources import DeviceCodes
     from berth.transport import Transport
 
-    nobody = Settings(server=place.server, token="", tenant="", profile=place.name)
-    transport = Transport(nobody, http=session.http, language="zh-CN" if language() == "zh" else "en")
+    anonymous = Settings(server=place.server, token="", tenant="", profile=place.name)
+    transport = Transport(anonymous, http=session.http, language="zh-CN" if language() == "zh" else "en")
     with contextlib.closing(transport):
         codes = DeviceCodes(transport)
         try:
@@ -136,7 +134,7 @@ def token_by_browser(session: Session, place: Place) -> str | None:
         try:
             return _wait_for_approval(codes, asked_for)
         except KeyboardInterrupt:
-            note(_("Nothing was kept."))
+            note(_("Nothing was stored."))
             raise typer.Exit(130) from None
 
 
@@ -169,7 +167,7 @@ def _client_name() -> str:
 
 @command(reads=False)
 def logout(session: Session) -> None:
-    """Forget the token kept here. To make it useless everywhere: berth tokens revoke."""
+    """Delete the token stored on this computer. To revoke it everywhere: berth tokens revoke."""
     path = config_path()
     config = read_config(path)
     name = session.choices.profile or config.current
@@ -183,10 +181,10 @@ def logout(session: Session) -> None:
 
 @command()
 def whoami(session: Session) -> None:
-    """Show who you are on the server, and where you belong."""
+    """Show your account on the server, and its tenants."""
     me = session.client.whoami()
     if session.is_for_programs:
-        print_data(me, session.form)
+        print_data(me, session.form, key="user")
         return
     user, token = me["user"], me.get("token") or {}
     print_facts(
@@ -207,7 +205,9 @@ def whoami(session: Session) -> None:
 @command()
 def list_tokens(
     session: Session,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Of this person or service account; for operators.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", help="User or service account that owns the tokens; for operators.")
+    ] = None,
 ) -> None:
     """List your access tokens."""
     session.show(session.client.tokens.list(user=user), TOKEN_COLUMNS, empty=_("No tokens."))
@@ -216,13 +216,13 @@ def list_tokens(
 @command()
 def create_token(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Purpose of the token.")],
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", "-s", help="What it may do; all that you may when left out.")
+        list[str] | None, typer.Option("--scope", "-s", help="Scope of the token; default: all your rights.")
     ] = None,
-    expires: Annotated[str | None, typer.Option("--expires", help="Ends after this time, such as 90d.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="Lifetime, such as 90d.")] = None,
 ) -> None:
-    """Create an access token. It is printed once, on standard output, and never again."""
+    """Create an access token. It is printed only once, on standard output; with -o name on standard error."""
     expires_at = None
     if expires:
         from datetime import UTC, datetime, timedelta
@@ -230,22 +230,20 @@ def create_token(
         expires_at = (datetime.now(UTC) + timedelta(seconds=formats.parse_seconds(expires))).isoformat().replace("+00:00", "Z")
     made = session.client.tokens.create(name, scopes=scope, expires_at=expires_at)
     if session.is_for_programs:
-        print_data(made, session.form)
-        return
-    note(_("Keep this token now; it is shown once:"), style="bold")
-    print(plain(made.get("token") or made.get("secret") or ""))
+        print_data(made, session.form, key="id")
+    session.show_once(_("Save this token now; it is shown once:"), made["token"])
 
 
 @command()
 def revoke_token(
     session: Session, token: Annotated[str, typer.Argument(metavar="TOKEN", help="Id, name or prefix of the token.")]
 ) -> None:
-    """Make a token useless at once."""
+    """Revoke a token; effective at once."""
     found = [row for row in session.client.tokens.list() if token in (row["id"], row.get("name"), row.get("prefix"))]
     if len(found) > 1:
         raise UsageMistake(
-            _("{count} tokens are called {name}.", count=len(found), name=token),
-            hint=_("Name it by its id: berth tokens -o wide"),
+            _("{count} tokens have the name {name}.", count=len(found), name=token),
+            hint=_("Use the id: berth tokens -o wide"),
         )
     token_id = str(found[0]["id"]) if found else token
     session.client.tokens.revoke(token_id)
@@ -266,7 +264,7 @@ def open_page(session: Session, job: Annotated[str | None, typer.Argument(metava
 def completion(session: Session, shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
     """Print a completion script. For bash: echo 'eval "$(berth completion bash)"' >> ~/.bashrc"""
     if shell not in SHELLS:
-        raise UsageMistake(_("{shell!r} is no shell known here.", shell=shell), hint=", ".join(SHELLS))
+        raise UsageMistake(_("{shell!r} is not a supported shell.", shell=shell), hint=", ".join(SHELLS))
     from typer._completion_shared import get_completion_script
 
     from berth.cli.root import COMPLETE_VARIABLE
@@ -276,7 +274,7 @@ def completion(session: Session, shell: Annotated[str, typer.Argument(metavar="S
 
 @command()
 def version(session: Session) -> None:
-    """Show the versions of both sides, and whether they fit."""
+    """Show the versions of client and server, and whether they are compatible."""
     versions: dict[str, Any] = {"client": __version__, "server": None, "server_url": None}
     problem: BerthError | None = None
     try:
@@ -313,7 +311,8 @@ def _warn_of_skew(server: str) -> None:
     if here != there:
         older = _("client") if here < there else _("server")
         note(
-            _("! The versions differ; the {older} is older. Most things work; bring it up to date.", older=older), style="yellow"
+            _("! The versions differ; the {older} is older. Most commands work; upgrade the older side.", older=older),
+            style="yellow",
         )
 
 

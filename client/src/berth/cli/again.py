@@ -23,12 +23,10 @@ ChangesOption = Annotated[
 ]
 
 
-FromCheckpointOption = Annotated[
-    bool, typer.Option("--from-checkpoint", help="Start from a copy of the job's last checkpoint, not anew.")
-]
+FromCheckpointOption = Annotated[bool, typer.Option("--from-checkpoint", help="Start from a copy of the job's last checkpoint.")]
 
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Accepted as by `berth submit`; this never asks.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="No effect: this command never asks for a confirmation.")]
 
 
 @command()
@@ -40,7 +38,7 @@ def rerun(
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Submit a job's spec again. With --set something is changed, and the difference is shown."""
+    """Resubmit a job's spec. --set changes it, and the difference is shown."""
     jobs = session.client.jobs
     job_id = jobs.resolve(job)
     if changes and not session.is_for_programs:
@@ -57,13 +55,14 @@ def clone(
     name: Annotated[str | None, typer.Option("--name", help="Name of the copy.")] = None,
     changes: ChangesOption = None,
     secret: Annotated[
-        list[str] | None, typer.Option("--secret", metavar="VARIABLE=SECRET", help="Secret to fill a variable with.")
+        list[str] | None,
+        typer.Option("--secret", metavar="VARIABLE=SECRET", help="Environment variable with a secret as its value."),
     ] = None,
     from_checkpoint: FromCheckpointOption = False,
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Submit a copy of a job. Secrets are not copied: name the tenant's secrets again with --secret."""
+    """Submit a copy of a job. Secrets are not copied: give them again with --secret."""
     jobs = session.client.jobs
     secrets = {variable: other or None for variable, _equals, other in (entry.partition("=") for entry in secret or [])}
     copied = jobs.clone(

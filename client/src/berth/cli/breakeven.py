@@ -19,24 +19,22 @@ from berth.cli.output import Column, heading, hint, print_data, print_facts, tab
 def breakeven(
     session: Session,
     pool: Annotated[str | None, typer.Option("--pool", help="Only in this pool.")] = None,
-    days: Annotated[int, typer.Option("--days", help="Measure the last so many days.")] = 30,
+    days: Annotated[int, typer.Option("--days", help="Days of usage to measure.")] = 30,
     hours: Annotated[
-        int | None, typer.Option("--gpu-hours", metavar="N", help="GPU hours of a month instead of those measured.")
+        int | None, typer.Option("--gpu-hours", metavar="N", help="Monthly GPU hours, instead of measured ones.")
     ] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", help="How many GPUs would be bought.")] = None,
-    price: Annotated[str | None, typer.Option("--buy", metavar="MONEY", help="What they cost, machines included.")] = None,
-    rent: Annotated[str | None, typer.Option("--rent", metavar="MONEY", help="Rent of one GPU for an hour.")] = None,
-    lifetime: Annotated[
-        int | None, typer.Option("--lifetime", metavar="MONTHS", help="After so long they are bought again.")
-    ] = None,
-    staff: Annotated[str | None, typer.Option("--staff", metavar="MONEY", help="People, for a month.")] = None,
-    site: Annotated[str | None, typer.Option("--site", metavar="MONEY", help="Room and lines, for a month.")] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", help="Number of GPUs to buy.")] = None,
+    price: Annotated[str | None, typer.Option("--buy", metavar="MONEY", help="Purchase price, nodes included.")] = None,
+    rent: Annotated[str | None, typer.Option("--rent", metavar="MONEY", help="Rent of a GPU hour.")] = None,
+    lifetime: Annotated[int | None, typer.Option("--lifetime", metavar="MONTHS", help="Lifetime of the GPUs, in months.")] = None,
+    staff: Annotated[str | None, typer.Option("--staff", metavar="MONEY", help="Monthly cost of staff.")] = None,
+    site: Annotated[str | None, typer.Option("--site", metavar="MONEY", help="Monthly cost of room and network.")] = None,
     kwh: Annotated[str | None, typer.Option("--kwh", metavar="MONEY", help="Price of a kilowatt-hour.")] = None,
-    watts: Annotated[int | None, typer.Option("--watts", help="Of a busy GPU with its share of the machine.")] = None,
-    horizon: Annotated[int | None, typer.Option("--months", help="How far to look ahead.")] = None,
+    watts: Annotated[int | None, typer.Option("--watts", help="Watts of a busy GPU, with its share of the node.")] = None,
+    horizon: Annotated[int | None, typer.Option("--months", help="Planning horizon, in months.")] = None,
     csv: CsvOption = None,
 ) -> None:
-    """Compare owning GPUs with renting them, by the hours in the ledger. What is not given is assumed, and said."""
+    """Compare owning GPUs with renting them, by GPU hours of the ledger. Assumptions replace missing options and are listed."""
     given: dict[str, object] = {
         "pool": pool, "days": days, "gpu_hours_per_month": hours, "gpus": gpus, "lifetime_months": lifetime, "busy_watts": watts,
         "horizon_months": horizon, "tenant": session.client.settings.tenant or None,
@@ -61,15 +59,15 @@ def _show_break_even(found: Mapping[str, Any]) -> None:
     if month is not None:
         answer = _("in month {month}", month=month)
         if not found["stays_below"]:
-            answer += " " + _("(not for good: they are bought again)")
+            answer += " " + _("(until the GPUs are replaced)")
     needed = found["use_percent_needed"]
     print_facts(
         [
             ("Pool", formats.name_of(found.get("pool"))),
             ("GPU hours", _("{hours} a month", hours=f"{found['gpu_milli_hours_per_month'] / 1000:,.1f}")),
             ("Use", _("{percent} % of {gpus} GPUs", percent=found["use_percent"], gpus=given["gpus"])),
-            ("Owning pays", (answer, "bold")),
-            ("Pays from", _("{percent} % use", percent=needed) if needed else _("no use is enough")),
+            ("Break-even", (answer, "bold")),
+            ("Break-even utilisation", _("{percent} % use", percent=needed) if needed else _("never, at any utilisation")),
             ("Own", _("{money} a month, purchase included", money=money(found["own_micros_per_month"], currency))),
             ("Rented", _("{money} a month", money=money(found["rent_micros_per_month"], currency))),
             ("Saved", _("{money} by month {month}", money=money(found["saved_micros"], currency), month=given["horizon_months"])),
@@ -89,7 +87,7 @@ def _show_break_even(found: Mapping[str, Any]) -> None:
 LABELS = {
     "gpus": "GPUs bought",
     "capex_micros": "Purchase",
-    "lifetime_months": "Months until bought again",
+    "lifetime_months": "Months until replaced",
     "staff_micros_per_month": "People a month",
     "site_micros_per_month": "Room a month",
     "busy_watts": "Watts of a busy GPU",

@@ -1,4 +1,4 @@
-"""`berth nodes`, `gpus`, `pools` and `clusters`: what there is to run on, and how much of it is free."""
+"""`berth nodes`, `gpus` and `pools`: what there is to run on, and how much of it is free."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from berth.cli.placement import (
 )
 from berth.sanitize import plain
 
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the node.")]
 
 
 @command()
 def list_nodes(session: Session) -> None:
-    """List machines with what is used of them."""
-    session.show(session.client.clusters.nodes(), NODE_COLUMNS, empty=_("No machines."), key="name")
+    """List nodes and their usage."""
+    session.show(session.client.clusters.nodes(), NODE_COLUMNS, empty=_("No nodes."), key="name")
 
 
 @command()
 def show_node(session: Session, node: NodeArgument) -> None:
-    """Show one machine with all details. The word `show` may be left out."""
+    """Show a node with all details. The word `show` is optional."""
     found = session.client.clusters.node(node)
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="name")
         return
     print_facts(
         [
@@ -59,12 +59,12 @@ def show_node(session: Session, node: NodeArgument) -> None:
 def cordon(
     session: Session,
     node: NodeArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Why; shown to everybody who waits for the machine.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason; shown to all users whose jobs wait for the node.")] = "",
 ) -> None:
-    """Let nothing new start on a machine; what runs there goes on."""
+    """Cordon a node: no new task starts there; running tasks continue."""
     changed = session.client.clusters.cordon(node, reason=reason)
     session.show_done(
-        changed, _("Nothing new starts on {node}; what runs there goes on.", node=plain(changed["name"])), key="name"
+        changed, _("{node} is cordoned: no new task starts; running tasks continue.", node=plain(changed["name"])), key="name"
     )
     hint(f"berth nodes uncordon {plain(changed['name'])}")
 
@@ -73,59 +73,58 @@ def cordon(
 def drain(
     session: Session,
     node: NodeArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Why; shown to everybody who waits for the machine.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show who would have to go, change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Reason; shown to all users whose jobs wait for the node.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: show the jobs that would be evicted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.
+    """Drain a node: cordon it and evict its jobs, which save their work and are requeued.
 
-    First it is shown who has to go. If others run there by the time you have said yes, nobody goes.
+    The jobs are listed first. If the jobs have changed before your confirmation, none is evicted.
     """
     plan = session.client.clusters.drain(node, reason=reason, dry_run=True)
     name, jobs = plain(plan["node"]["name"]), plan["jobs"]
     if dry_run or not session.is_for_programs:
         session.show(jobs, LEAVING_COLUMNS, empty=_("Nothing runs on {node}.", node=name), key="job")
-    question = counted(len(jobs), "Empty {node}? {count} job has to go.", "Empty {node}? {count} jobs have to go.", node=name)
+    question = counted(
+        len(jobs), "Drain {node}? {count} job will be evicted.", "Drain {node}? {count} jobs will be evicted.", node=name
+    )
     if dry_run or not confirmed(question, yes=yes):
         return
     done = session.client.clusters.drain(node, reason=reason, plan=plan["plan"])
     text = counted(
-        len(jobs), "{node} is being emptied: {count} job makes way.", "{node} is being emptied: {count} jobs make way.", node=name
+        len(jobs),
+        "{node} is draining: {count} job is being evicted.",
+        "{node} is draining: {count} jobs are being evicted.",
+        node=name,
     )
-    session.show_done(done, text)
+    session.show_done(done, text, key="node")
     hint(f"berth nodes uncordon {name}")
 
 
 @command()
 def uncordon(session: Session, node: NodeArgument) -> None:
-    """Let work start on a machine again."""
+    """Uncordon a node: tasks may start there again."""
     changed = session.client.clusters.uncordon(node)
     name, is_ready = plain(changed["name"]), changed.get("ready")
-    text = _("{node} takes work again.") if is_ready else _("{node} takes work again as soon as it is ready.")
+    text = _("{node} accepts tasks again.") if is_ready else _("{node} accepts tasks again as soon as it is ready.")
     session.show_done(changed, text.format(node=name), key="name")
 
 
 @command()
 def list_pools(session: Session) -> None:
-    """List pools of equal machines."""
+    """List pools of homogeneous nodes."""
     session.show(session.client.clusters.pools(), POOL_COLUMNS, empty=_("No pools."), key="name")
 
 
 @command()
-def clusters(session: Session) -> None:
-    """List clusters, whether they answer, and how tenants are kept apart there."""
-    session.show(session.client.clusters.list(), CLUSTER_COLUMNS, empty=_("No clusters."), key="name")
-
-
-@command()
 def gpus(session: Session) -> None:
-    """Show GPUs by model and pool: all, held by jobs, and free."""
+    """Show GPUs by model and pool: total, allocated and free."""
     rows = [
         pool
         for pool in session.client.clusters.pools()
         if (pool.get("capacity") or {}).get("gpu_millis") or pool.get("gpu_model")
     ]
-    session.show([_gpu_row(pool) for pool in rows], GPU_COLUMNS, empty=_("No GPUs here."), key="model")
+    session.show([_gpu_row(pool) for pool in rows], GPU_COLUMNS, empty=_("No GPUs."), key="model")
     if rows:
         hint(_("berth submit --gpu {model}:1 python train.py", model=plain(rows[0].get("gpu_model") or "a100")))
 
@@ -175,20 +174,6 @@ def _gpu_model(row: Any) -> str:
     return f"{model} ({_('simulated')})" if row.get("gpus_simulated") else model
 
 
-def _condition(cluster: Any) -> Cell:
-    condition = cluster.get("condition") or {}
-    word = plain(condition.get("name") if isinstance(condition, dict) else condition)
-    good = word == "reachable"
-    return f"{'✓' if good else '✗'} {word.replace('_', ' ')}", "green" if good else "red"
-
-
-def _isolation(cluster: Any) -> str:
-    isolation = cluster.get("isolation") or {}
-    if not isinstance(isolation, dict):
-        return ", ".join(plain(fact) for fact in isolation)
-    return _("tenants kept apart") if isolation.get("tenants_kept_apart") else _("one tenant only")
-
-
 NODE_COLUMNS = [
     Column("NAME", lambda node: plain(node["name"]), shrinks=True),
     Column("STATE", _node_state),
@@ -213,13 +198,6 @@ POOL_COLUMNS = [
     Column("LARGEST JOB", largest_text, right=True),
     Column("FRAGMENTED", fragmentation_text, right=True),
 ]
-CLUSTER_COLUMNS = [
-    Column("NAME", lambda cluster: plain(cluster["name"]), shrinks=True),
-    Column("KIND", lambda cluster: plain(cluster.get("kind", ""))),
-    Column("CONDITION", _condition),
-    Column("ISOLATION", _isolation),
-    Column("DETAIL", lambda cluster: plain((cluster.get("condition") or {}).get("detail") or ""), shrinks=True),
-]
 GPU_COLUMNS = [
     Column("MODEL", lambda row: plain(row["model"]) + (f" ({_('simulated')})" if row["simulated"] else "")),
     Column("POOL", lambda row: plain(row["pool"]), shrinks=True),
@@ -243,7 +221,7 @@ LEAVING_COLUMNS = [
 nodes = make_group(
     "nodes",
     list_nodes,
-    "List machines; take them out of service and back.",
+    "List nodes; cordon, drain and uncordon them.",
     {
         "list": list_nodes,
         "show": show_node,
@@ -258,7 +236,7 @@ nodes = make_group(
 pools = make_group(
     "pools",
     list_pools,
-    "Show pools of equal machines; change how they are filled.",
+    "Show pools of homogeneous nodes; change their placement policy.",
     {"list": list_pools, "show": show_pool, "edit": edit_pool},
     fallback="show",
 )

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from berth.cli.formats import localized
 from berth.cli.messages import _, language
-from berth.cli.output import Column, Format, note, print_data, print_rows
+from berth.cli.output import Column, Format, note, print_data, print_names, print_rows
 from berth.cli.paint import is_terminal, paint
-from berth.errors import ApiError, BerthError
-from berth.sanitize import plain, plain_block
+from berth.cli.refusals import options_of, report
+from berth.errors import BerthError
+from berth.sanitize import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +32,8 @@ Action = Callable[..., None]
 SERVER_HELP = "Address of the server."
 TENANT_HELP = "Tenant to work in: name or slug."
 PROFILE_HELP = "Profile of the configuration file."
-OUTPUT_HELP = "Form of the answer: table, wide, json, yaml or name."
-JSON_HELP = "The same as -o json."
+OUTPUT_HELP = "Output format: table, wide, json, yaml or name."
+JSON_HELP = "Same as -o json."
 
 ServerOption = Annotated[str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP)]
 TenantOption = Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME", help=TENANT_HELP)]
@@ -114,7 +114,7 @@ class Session:
             return dict(tenants[0])
         names = ", ".join(plain(tenant["name"]) for tenant in tenants)
         raise UsageMistake(
-            _("Which tenant? You belong to {names}.", names=names or _("none")), hint=_("Say it with --tenant NAME")
+            _("Which tenant? You are a member of {names}.", names=names or _("none")), hint=_("Give it with --tenant NAME")
         )
 
     def show(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], *, empty: str = "", key: str = "id") -> None:
@@ -123,11 +123,20 @@ class Session:
     def show_done(self, data: Any, text: str, *, key: str = "id") -> None:
         """The result of a change: a sentence for people on standard error, the object for programs."""
         if self.form is Format.NAME:
-            print(plain(data.get(key, "")))
+            print_names([data], key)
         elif self.is_for_programs:
             print_data(data, self.form)
         else:
             note(f"{paint('✓', 'green', stream=sys.stderr)} {text}")
+
+    def show_once(self, text: str, *lines: str) -> None:
+        """A secret that is kept nowhere: what it is on standard error, itself alone on standard output. JSON and YAML have it in
+        their document; beside the names of `-o name` it goes to standard error, so that neither is lost or mixed up."""
+        if self.form in (Format.JSON, Format.YAML):
+            return
+        note(text, style="bold")
+        for line in lines:
+            print(plain(line), file=sys.stderr if self.form is Format.NAME else sys.stdout)
 
 
 class UsageMistake(BerthError):
@@ -187,55 +196,18 @@ def run_action(function: Action, values: dict[str, Any]) -> None:
     try:
         function(Session(choices), **values)
     except BerthError as error:
-        report(error, choices.form)
+        report(error, choices.form, options_of(context.command.params))
         raise typer.Exit(error.exit_code) from None
+    except UnicodeEncodeError as error:  # Bytes of an argument or of a file's name that are no text.
+        mistake = UsageMistake(_("{words} is not UTF-8 text; the server accepts only UTF-8.", words=_around(error)))
+        report(mistake, choices.form)
+        raise typer.Exit(mistake.exit_code) from None
 
 
-def report(error: BerthError, form: Format | None = None) -> None:
-    """Say on standard error what went wrong, where, and what to do; programs get it as JSON there."""
-    if form is Format.JSON:
-        print_problem(error)
-        return
-    note(f"{paint(_('Error:'), 'bold red', stream=sys.stderr)} {localized(plain_block(error.detail))}")
-    _print_fields(error)
-    if error.hint:
-        note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {localized(plain_block(_(error.hint)))}")
-    if isinstance(error, ApiError) and error.status >= 500 and error.request_id:
-        note(_("Request {request_id}: name it when you ask for help.", request_id=plain(error.request_id)), style="bright_black")
-
-
-def _print_fields(error: BerthError) -> None:
-    """What is wrong where; of what the error as a whole says already, only the place."""
-    width = max((len(field.place) for field in error.fields), default=0)
-    is_said = len(error.fields) == 1 and error.fields[0].message == error.detail
-    for field in error.fields:
-        place = paint(plain(field.place).ljust(width), "cyan", stream=sys.stderr)
-        pointer = plain(field.path) if field.line and field.path else ""
-        if not is_said:
-            note(f"  {place}  {pointer}{': ' if pointer else ''}{localized(plain(field.message))}")
-        elif field.line:
-            note(f"  {place}  {pointer}".rstrip())
-        if field.hint and field.hint != error.hint:
-            note(f"  {' ' * width}  {paint(localized(plain(field.hint)), 'bright_black', stream=sys.stderr)}")
-
-
-def print_problem(error: BerthError) -> None:
-    """The error as one JSON document on standard error."""
-    from berth.cli.output import json_text
-
-    fields = [
-        {
-            "path": field.path,
-            "code": field.code,
-            "message": field.message,
-            "hint": field.hint,
-            "file": field.file,
-            "line": field.line,
-        }
-        for field in error.fields
-    ]
-    document = {"code": error.code, "detail": error.detail, "hint": error.hint, "fields": fields, "exit_code": error.exit_code}
-    print(json_text(document, indent=2), file=sys.stderr)
+def _around(error: UnicodeEncodeError) -> str:
+    """What cannot be encoded, with a few characters before it, as it may be shown."""
+    shown = error.object[max(0, error.start - 20) : error.end]
+    return repr(shown.encode("ascii", "backslashreplace").decode())
 
 
 def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
@@ -244,7 +216,8 @@ def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
         return True
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageMistake(
-            _("This asks before it acts, and nobody is there to answer."), hint=_("Add --yes to go on without asking.")
+            _("This command needs a confirmation, and there is no terminal."),
+            hint=_("Add --yes to skip the confirmation."),
         )
     return typer.confirm(question, default=default, err=True)
 

@@ -17,7 +17,7 @@ from berth.cli.output import Cell, Column, heading, hint, json_text, print_data,
 from berth.sanitize import plain, plain_block
 
 RunArgument = Annotated[str, typer.Argument(metavar="A", help="Id, unique prefix of an id, or name (its latest job).")]
-OtherArgument = Annotated[str, typer.Argument(metavar="B", help="The job to compare it with.")]
+OtherArgument = Annotated[str, typer.Argument(metavar="B", help="The job to compare with.")]
 DIFFERS = "≠"
 MILLI_HOUR = 3_600_000
 
@@ -26,7 +26,7 @@ Run = Mapping[str, Any]
 
 @command()
 def compare(session: Session, a: RunArgument, b: OtherArgument) -> None:
-    """Compare two runs: how each ended, waits, attempts, cost, use, and where their job files differ."""
+    """Compare two runs: results, waits, attempts, cost, usage, and differences of their job files."""
     found = session.client.jobs.compare(a, b)
     if session.is_for_programs:
         print_data(found, session.form)
@@ -35,7 +35,7 @@ def compare(session: Session, a: RunArgument, b: OtherArgument) -> None:
     print(table_text(_facts(*runs), _columns(_("WHAT"))), end="")
     use = _use(*runs)
     if use:
-        heading(_("Use, as mean and highest value"))
+        heading(_("Usage, mean and highest value"))
         print(table_text(use, _columns(_("METRIC"))), end="")
     heading(_("Job files"))
     if found["spec"]:
@@ -67,7 +67,7 @@ def _facts(a: Run, b: Run) -> list[Row]:
         ("Name", lambda run: plain(run["job"]["name"])),
         ("Id", lambda run: run["job"]["id"]),
         ("State", lambda run: formats.state_text(run["job"].get("state"))[0]),
-        ("How it ended", lambda run: _end_text(run["job"])),
+        ("Result", lambda run: _end_text(run["job"])),
         ("Waited", lambda run: formats.duration_text(run["waited_seconds"])),
         ("Starting", lambda run: formats.duration_text(run["starting_seconds"])),
         ("Ran", lambda run: formats.duration_text(run["ran_seconds"])),
@@ -75,7 +75,7 @@ def _facts(a: Run, b: Run) -> list[Row]:
         ("Each attempt", _outcomes),
         ("Cost", lambda run: money(run["cost"]["micros"], plain(run["cost"]["currency"])) if run["cost"] else formats.NOTHING),
         ("GPU-hours", lambda run: f"{run['cost']['gpu_milli_seconds'] / MILLI_HOUR:.2f}" if run["cost"] else formats.NOTHING),
-        ("Asked for", lambda run: formats.resources_text(run["job"].get("resources") or {})),
+        ("Requested", lambda run: formats.resources_text(run["job"].get("resources") or {})),
         ("Image", lambda run: formats.name_of(run["job"].get("image"))),
         ("Priority", lambda run: str(run["job"].get("priority", ""))),
         ("Pool", lambda run: plain(run["job"].get("pool") or formats.NOTHING)),
@@ -97,7 +97,7 @@ def _outcomes(run: Run) -> str:
         " ".join(
             (
                 str(attempt["number"]),
-                plain(attempt.get("outcome") or attempt["state"]),
+                formats.state_word(attempt.get("outcome") or attempt["state"]),
                 formats.span_text(attempt.get("started_at"), attempt.get("ended_at")),
             )
         )

@@ -24,13 +24,11 @@ KINDS = {"lost": ("✗", "Lost", "red"), "changed": ("!", "Changed", "yellow"), 
 def convert(
     session: Session,
     file: Annotated[str, typer.Argument(metavar="FILE", help="OpenPAI job (YAML) or sbatch script; - is standard input.")],
-    source: Annotated[
-        str, typer.Option("--from", metavar="SYSTEM", help="What it was written for: openpai, sbatch, or auto.")
-    ] = "auto",
+    source: Annotated[str, typer.Option("--from", metavar="SYSTEM", help="Source format: openpai, sbatch, or auto.")] = "auto",
 ) -> None:
     """Print an OpenPAI job or an sbatch script as a job file for `berth submit -f`; submit nothing.
 
-    What was carried over, changed and lost goes to standard error. --json prints the job and all of that together.
+    The parts that were carried over, changed and lost are listed on standard error. --json prints the job and the parts together.
     """
     made = session.client.jobs.convert(
         _read(file), source=None if source == "auto" else source, name="" if file == "-" else Path(file).name
@@ -42,7 +40,7 @@ def convert(
     for kind in KINDS:
         _show(kind, [entry for entry in made["notes"] if entry["kind"] == kind])
     if made["problems"]:
-        note(_("The job that this makes cannot be submitted:"), style="yellow")
+        note(_("The resulting job cannot be submitted:"), style="yellow")
         for problem in made["problems"]:
             note(f"  {plain(problem['path'])}: {plain(problem['message'])} {plain(problem.get('hint') or '')}".rstrip())
     else:

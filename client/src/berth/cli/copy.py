@@ -14,7 +14,7 @@ from berth.cli.output import Column, hint, note
 from berth.cli.show import ARTIFACT_COLUMNS
 from berth.cli.transfer import Progressing
 from berth.errors import FileRefused, NotFound
-from berth.jobs import choose_artifacts, place_artifacts
+from berth.job_files import choose_artifacts, place_artifacts
 from berth.sanitize import plain
 from berth.transfers import inside
 
@@ -27,26 +27,28 @@ SKIPPED_SHOWN = 20
 @command()
 def cp(
     session: Session,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path here, VOLUME:PATH, or JOB:PATH.")],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="A path here, or VOLUME:PATH.")] = ".",
-    list_: Annotated[bool, typer.Option("--list", help="List what is there instead of copying.")] = False,
-    kind: Annotated[str | None, typer.Option("--from", help="Say `job` or `volume` when a name is both.")] = None,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Local path, VOLUME:PATH, or JOB:PATH.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="Local path, or VOLUME:PATH.")] = ".",
+    list_: Annotated[bool, typer.Option("--list", help="List the files; copy nothing.")] = False,
+    kind: Annotated[
+        str | None, typer.Option("--from", help="Kind of NAME if a job and a volume share it: job or volume.")
+    ] = None,
 ) -> None:
-    """Copy files, as `cp -r` does; what was interrupted goes on where it stopped, and every file is checked.
+    """Copy files, as `cp -r` does. An interrupted copy resumes where it stopped, and every file is verified.
 
-    To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All that a job left: berth cp train: ./
+    To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All artifacts: berth cp train: ./
     The checkpoint directory of a job, also while it runs: berth cp train:checkpoint/ ./kept
     """
     remote_source, remote_dest = split_remote(source), split_remote(dest)
     if remote_source and remote_dest:
-        raise UsageMistake(_("One side of a copy is on this machine."), hint=_("Copy home first, then up again."))
+        raise UsageMistake(_("One side of a copy must be on this computer."), hint=_("Copy to this computer first, then upload."))
     if remote_dest:
         _send(session, Path(source).expanduser(), *remote_dest)
     elif remote_source:
         _fetch(session, *remote_source, Path(dest).expanduser(), dest, list_=list_, kind=kind)
     else:
         raise UsageMistake(
-            _("Neither side names a job or a volume."), hint="berth cp JOB:model ./   ·   berth cp ./data VOLUME:path"
+            _("Neither argument names a job or a volume."), hint="berth cp JOB:model ./   ·   berth cp ./data VOLUME:path"
         )
 
 
@@ -61,15 +63,15 @@ def split_remote(text: str) -> tuple[str, str] | None:
 def _send(session: Session, source: Path, volume: str, path: str) -> None:
     volumes = session.client.volumes
     owner = volumes.get(volume)
-    files = list(_local_files(source, path))
-    total = sum(local.stat().st_size for local, _remote in files)
+    files = [(local, remote, _size_of(local)) for local, remote in _local_files(source, path)]
+    total = sum(size for _local, _remote, size in files)
     done = 0
     with Progressing(_("To {volume}", volume=plain(volume)), total=total) as progress:
-        for local, remote in files:
+        for local, remote, size in files:
             volumes.upload(owner["id"], local, remote, progress=progress.from_(done))
-            done += local.stat().st_size
+            done += size
     session.show_done(
-        {"volume": volume, "files": [remote for _local, remote in files], "size_bytes": total},
+        {"volume": volume, "files": [remote for _local, remote, _size in files], "size_bytes": total},
         _(
             "On volume {volume}: {files}, {size}.",
             volume=plain(volume),
@@ -81,6 +83,13 @@ def _send(session: Session, source: Path, volume: str, path: str) -> None:
     hint(_("In a job file: mounts: [{{volume: {volume}, path: /data}}]", volume=plain(volume)))
 
 
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise FileRefused(_("{path} cannot be read: {reason}", path=path, reason=error.strerror or "")) from error
+
+
 def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
     """Files to send with their place on the volume, by the rules of `cp -r`. Links and special files are refused by name."""
     base = path.strip("/")
@@ -89,10 +98,10 @@ def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
         yield source, target
         return
     if not source.is_dir():
-        raise FileRefused(_("{path} is not there.", path=source))
+        raise FileRefused(_("{path} does not exist.", path=source))
     for found in sorted(source.rglob("*")):
         if found.is_symlink() or not (found.is_file() or found.is_dir()):
-            raise FileRefused(_("{path} is a link or a special file; volumes hold plain files.", path=found))
+            raise FileRefused(_("{path} is a link or a special file; volumes store only plain files.", path=found))
         if found.is_file():
             yield found, "/".join(part for part in (base, found.relative_to(source).as_posix()) if part)
 
@@ -118,7 +127,7 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
         )
     target = Path(f"{dest}/") if dest_text.endswith("/") else dest
     if dest_text.endswith("/"):
-        target.mkdir(parents=True, exist_ok=True)
+        _make_folder(target)
     placed = place_artifacts(chosen, path, target)
     total, done = sum(artifact["size_bytes"] for artifact in chosen), 0
     with Progressing(_("From {name}", name=plain(name)), total=total) as progress:
@@ -126,6 +135,13 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
             jobs.download_one(job_id, artifact, place, progress=progress.from_(done))
             done += artifact["size_bytes"]
     _say_fetched(session, [place for _artifact, place in placed], total)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileRefused(_("{path} cannot be written: {reason}", path=folder, reason=error.strerror or "")) from error
 
 
 def _in_checkpoint(path: str) -> str | None:
@@ -137,7 +153,7 @@ def _in_checkpoint(path: str) -> str | None:
 def _fetch_checkpoint(session: Session, name: str, job_id: str, path: str, dest: Path, dest_text: str, *, list_: bool) -> None:
     jobs = session.client.jobs
     if list_:
-        session.show(jobs.checkpoint_files(job_id, path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
+        session.show(jobs.checkpoint_files(job_id, path), FILE_COLUMNS, empty=_("No files."), key="path")
         return
     skipped: list[dict[str, Any]] = []
     found = list(jobs.checkpoint_tree(job_id, path, skipped=skipped))
@@ -166,7 +182,7 @@ def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, des
     volumes = session.client.volumes
     owner = volumes.get(volume)
     if list_:
-        session.show(volumes.files(owner["id"], path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
+        session.show(volumes.files(owner["id"], path), FILE_COLUMNS, empty=_("No files."), key="path")
         return
     skipped: list[dict[str, Any]] = []
     into = dest.is_dir() or dest_text.endswith("/")
@@ -253,14 +269,14 @@ def _say_fetched(session: Session, places: list[Path], total: int, skipped: Sequ
     if len(skipped) > SKIPPED_SHOWN:
         note(_("… and {count} more.", count=len(skipped) - SKIPPED_SHOWN), style="yellow")
     if skipped:
-        note(_("Links and special files are not copied; {count} of them are not here.", count=len(skipped)))
+        note(_("Links and special files are not copied; {count} were skipped.", count=len(skipped)))
         raise typer.Exit(1)
 
 
 def _say_left_behind(session: Session, job_id: str) -> None:
-    """What the job left that was never brought in cannot be copied by anybody."""
+    """What the job left and was never collected cannot be copied."""
     if left := session.client.jobs.left_behind(job_id):
-        note(_("Not all of its outputs were kept: {what}", what=plain(left)), style="yellow")
+        note(_("Some outputs were not kept: {what}", what=plain(left)), style="yellow")
 
 
 FILE_COLUMNS = [

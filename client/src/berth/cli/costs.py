@@ -16,6 +16,7 @@ from berth.cli.command import Session, UsageMistake, command, confirmed, make_gr
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, heading, note, print_data, print_facts, table_text
 from berth.costs import digest_of
+from berth.errors import FileRefused
 from berth.sanitize import plain
 
 GROUPS = ("tenant", "user", "queue", "pool", "job", "day", "fate")
@@ -31,23 +32,23 @@ QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path 
 @command()
 def usage(
     session: Session,
-    since: Annotated[str, typer.Option("--since", help="From this time on: 7d, or 2027-01-31.")] = "30d",
-    until: Annotated[str | None, typer.Option("--until", help="Up to this time.")] = None,
+    since: Annotated[str, typer.Option("--since", help="Start of the period: 7d, or 2027-01-31.")] = "30d",
+    until: Annotated[str | None, typer.Option("--until", help="End of the period.")] = None,
     group_by: Annotated[str, typer.Option("--by", help="Sum up by tenant, user, queue, pool, job, day or fate.")] = "user",
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Only of this user; `me` for yourself.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only of this queue.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only usage of this user; `me`: yourself.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only usage of this queue.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Only in this pool.")] = None,
     fate: Annotated[
-        str | None, typer.Option("--fate", help="Only what became: useful, failed, retried, evicted or stopped.")
+        str | None, typer.Option("--fate", help="Only usage of this fate: useful, failed, retried, evicted or stopped.")
     ] = None,
     held: Annotated[
-        bool, typer.Option("--held", help="What was held and not worked with: while starting, and booked but not used.")
+        bool, typer.Option("--held", help="Show held but idle capacity: during starts, and booked but not used.")
     ] = False,
     csv: CsvOption = None,
 ) -> None:
-    """Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted.
+    """Sum up usage in GPU hours and CPU core hours, and its cost. `--by fate` shows wasted usage.
 
-    BUSY HOURS are GPU hours in which the GPUs worked, BUSY their share of the hours that were measured.
+    BUSY HOURS are GPU hours in which the GPUs worked, BUSY their share of the measured hours.
     """
     chosen = {
         "since": formats.iso_time(since),
@@ -63,10 +64,10 @@ def usage(
         return
     if held:
         idle = session.client.costs.held(**{name: value for name, value in chosen.items() if name != "fate"})
-        session.show(idle, HELD_COLUMNS, empty=_("Nothing was held idle in this time."))
+        session.show(idle, HELD_COLUMNS, empty=_("No idle capacity was held in this time."), key="tenant")
         return
     rows = session.client.costs.usage(**chosen, group_by=group_by)
-    session.show(rows, usage_columns(group_by, rows), empty=_("Nothing was used in this time."), key="name")
+    session.show(rows, usage_columns(group_by, rows), empty=_("No usage in this time."), key="name")
 
 
 def usage_columns(group_by: str, rows: list[dict[str, Any]]) -> list[Column]:
@@ -92,14 +93,14 @@ def usage_columns(group_by: str, rows: list[dict[str, Any]]) -> list[Column]:
 
 
 def _busy_share(row: Mapping[str, Any]) -> str:
-    """Of the time in which somebody looked: what nobody measured is not idle."""
+    """Of the measured time: what was not measured is not idle."""
     measured = row["gpu_measured_milli_seconds"]
     return f"{row['gpu_busy_milli_seconds'] / measured:.0%}" if measured else "-"
 
 
 @command()
 def cost(session: Session, job: Annotated[str, typer.Argument(metavar="JOB", help="Name, prefix of the id, or id.")]) -> None:
-    """Show what a job cost so far, attempt by attempt, and what it costs an hour now."""
+    """Show the cost of a job so far, by attempt, and its present cost per hour."""
     found = session.client.costs.of_job(job)
     if session.is_for_programs:
         print_data(found, session.form)
@@ -109,7 +110,7 @@ def cost(session: Session, job: Annotated[str, typer.Argument(metavar="JOB", hel
     print_facts(
         [
             ("Cost", (money(found["micros"], currency), "bold")),
-            ("An hour now", per_hour),
+            ("Per hour now", per_hour),
             ("GPU hours", hours_text(found["gpu_milli_seconds"], 1000)),
             ("GPUs busy", _busy_share(found) if found.get("gpu_measured_milli_seconds") else None),
             ("CPU hours", hours_text(found["cpu_milli_seconds"], 1000)),
@@ -124,29 +125,31 @@ def cost(session: Session, job: Annotated[str, typer.Argument(metavar="JOB", hel
 def list_prices(
     session: Session,
     pool: Annotated[str | None, typer.Option("--pool", help="Only in this pool.")] = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Also prices that held once.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Include past prices.")] = False,
 ) -> None:
-    """Show what an hour of a GPU, a core and a GiB costs in each pool, now and from when on."""
+    """Show hourly prices of a GPU, a core and a GiB in each pool, and when they take effect."""
     rows = session.client.costs.prices(pool=pool, everything=everything)
-    session.show(rows, PRICE_COLUMNS, empty=_("Nothing has a price: all use is free."))
+    session.show(rows, PRICE_COLUMNS, empty=_("No prices: all usage is free."))
 
 
 @command()
 def set_prices(
     session: Session,
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="Name or id of the pool; CLUSTER/POOL where several have it.")],
-    gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="MONEY", help="Of one GPU for an hour: 2.50, or 0.")] = None,
-    cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="MONEY", help="Of one core for an hour.")] = None,
-    memory: Annotated[str | None, typer.Option("--memory", "-m", metavar="MONEY", help="Of one GiB for an hour.")] = None,
+    pool: Annotated[
+        str, typer.Argument(metavar="POOL", help="Name or id of the pool; CLUSTER/POOL where several have the name.")
+    ],
+    gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="MONEY", help="Price of a GPU hour: 2.50, or 0.")] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="MONEY", help="Price of a core hour.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", "-m", metavar="MONEY", help="Price of a GiB hour of memory.")] = None,
     begins: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="From when on: 2027-01-31. As soon as can be when left out.")
+        str | None, typer.Option("--from", metavar="TIME", help="Effective from: 2027-01-31; default: as soon as possible.")
     ] = None,
 ) -> None:
-    """Set prices of a pool from a moment to come on. What was used before keeps the price of its time."""
+    """Set future prices of a pool. Past usage keeps the price of its time."""
     given = {"gpu": gpu, "cpu": cpu, "memory": memory}
     prices = {name: parse_money(text) for name, text in given.items() if text is not None}
     if not prices:
-        raise UsageMistake(_("Say what costs how much: --gpu, --cpu or --memory."), hint="berth prices set POOL --gpu 2.50")
+        raise UsageMistake(_("Give at least one price: --gpu, --cpu or --memory."), hint="berth prices set POOL --gpu 2.50")
     rows = session.client.costs.set_prices(pool, prices, effective_at=formats.iso_time(begins) if begins else None)
     if session.is_for_programs:
         session.show(rows, PRICE_COLUMNS)
@@ -157,22 +160,22 @@ def set_prices(
 
 @command()
 def withdraw_price(
-    session: Session, price: Annotated[str, typer.Argument(metavar="PRICE", help="Id of a price that does not hold yet.")]
+    session: Session, price: Annotated[str, typer.Argument(metavar="PRICE", help="Id of a price that is not effective yet.")]
 ) -> None:
-    """Take back a price that does not hold yet."""
+    """Withdraw a price that is not effective yet."""
     session.client.costs.withdraw_price(price)
-    session.show_done({"id": price}, _("The price is taken back."))
+    session.show_done({"id": price}, _("The price is withdrawn."))
 
 
 @command()
 def statement(
     session: Session,
-    month: Annotated[str | None, typer.Argument(metavar="MONTH", help="Such as 2026-11; this month when left out.")] = None,
-    listed: Annotated[bool, typer.Option("--list", "-l", help="List the months that are closed.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Compute the digest here, and compare.")] = False,
+    month: Annotated[str | None, typer.Argument(metavar="MONTH", help="Such as 2026-11; default: this month.")] = None,
+    listed: Annotated[bool, typer.Option("--list", "-l", help="List closed months.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compute the digest on this computer, and compare.")] = False,
     csv: CsvOption = None,
 ) -> None:
-    """Show what a tenant used in a month and what it cost. A month that is over is closed, and never changes again."""
+    """Show a tenant's usage and cost of a month. A past month is closed and never changes."""
     tenant = session.tenant
     chosen = month or f"{datetime.now(UTC):%Y-%m}"
     if listed:
@@ -184,20 +187,20 @@ def statement(
     found = session.client.costs.statement(tenant, chosen)
     is_right = digest_of(found["document"]) == found["sha256"]
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="month")
     else:
         _show_statement(found)
     if verify and is_right:
-        note(_("✓ The digest is that of the document."), style="green")
+        note(_("✓ The digest matches the document."), style="green")
     elif not is_right:
-        note(_("✗ The digest is not that of the document."), style="red")
+        note(_("✗ The digest does not match the document."), style="red")
         raise typer.Exit(1)
 
 
 def _show_statement(found: Mapping[str, Any]) -> None:
     document, currency = found["document"], found["document"]["currency"]
     totals = document["totals"]
-    closed = formats.time_text(found["closed_at"]) if found["closed_at"] else _("open: it may still grow")
+    closed = formats.time_text(found["closed_at"]) if found["closed_at"] else _("open: may still grow")
     print_facts(
         [
             ("Tenant", (plain(found["tenant"]["name"]), "bold")),
@@ -210,7 +213,7 @@ def _show_statement(found: Mapping[str, Any]) -> None:
     )
     if not document["lines"]:
         return
-    heading(_("What became of it"))
+    heading(_("Fate"))
     fates = [
         {"fate": fate, "micros": micros, "gpu": totals["gpu_milli_seconds_by_fate"][fate], "currency": currency}
         for fate, micros in totals["micros_by_fate"].items()
@@ -227,7 +230,7 @@ def _show_statement(found: Mapping[str, Any]) -> None:
 
 @command()
 def list_budgets(session: Session) -> None:
-    """Show what queues may spend in a month, and what is spent."""
+    """Show monthly budgets of queues, and the amounts spent."""
     rows = [{**row, "name": row["queue"]["name"]} for row in session.client.costs.budgets()]
     session.show(rows, BUDGET_COLUMNS, empty=_("No queue has a budget."), key="name")
 
@@ -236,20 +239,21 @@ def list_budgets(session: Session) -> None:
 def set_budget(
     session: Session,
     queue: QueueArgument,
-    amount: Annotated[str | None, typer.Option("--money", metavar="MONEY", help="Money for a month: 10000.")] = None,
-    gpu_hours: Annotated[str | None, typer.Option("--gpu-hours", metavar="N", help="GPU hours for a month, instead.")] = None,
-    node_hours: Annotated[str | None, typer.Option("--node-hours", metavar="N", help="Node hours for a month, instead.")] = None,
+    amount: Annotated[str | None, typer.Option("--money", metavar="MONEY", help="Monthly budget in money: 10000.")] = None,
+    gpu_hours: Annotated[str | None, typer.Option("--gpu-hours", metavar="N", help="Monthly budget in GPU hours.")] = None,
+    node_hours: Annotated[str | None, typer.Option("--node-hours", metavar="N", help="Monthly budget in node hours.")] = None,
     warn: Annotated[
-        list[int] | None, typer.Option("--warn", metavar="PERCENT", help="Tell at this share; may be repeated. 80 and 100.")
+        list[int] | None,
+        typer.Option("--warn", metavar="PERCENT", help="Percentage spent that notifies; may be repeated. Default: 80 and 100."),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="New jobs wait when it is spent. What runs goes on.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="New jobs wait when the budget is spent; running jobs continue.")] = False,
 ) -> None:
-    """Give a queue, and all below it, a budget for every month."""
+    """Set the monthly budget of a queue and its child queues."""
     wishes = {"money": amount, "gpu_time": gpu_hours, "node_time": node_hours}
     given = [(kind, text) for kind, text in wishes.items() if text is not None]
     if len(given) != 1:
         hint = "berth budgets set QUEUE --money 10000 --stop"
-        raise UsageMistake(_("Say one of --money, --gpu-hours and --node-hours."), hint=hint)
+        raise UsageMistake(_("Give one of --money, --gpu-hours and --node-hours."), hint=hint)
     ((kind, text),) = given
     units = parse_money(text) if kind == "money" else parse_money(text) * MILLI_HOUR // MICROS
     row = session.client.costs.set_budget(queue, kind=kind, amount=units, warn_at=warn, stops=stop)
@@ -264,10 +268,10 @@ def set_budget(
 def remove_budget(
     session: Session,
     queue: QueueArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """Take a queue's budget away."""
-    if not confirmed(_("Take the budget of {queue} away?", queue=plain(queue)), yes=yes):
+    """Remove a queue's budget."""
+    if not confirmed(_("Remove the budget of {queue}?", queue=plain(queue)), yes=yes):
         raise typer.Exit(1)
     session.client.costs.remove_budget(queue)
     session.show_done({"queue": queue}, _("Queue {queue} has no budget now.", queue=plain(queue)), key="queue")
@@ -321,7 +325,10 @@ def write_csv(data: bytes, target: str) -> None:
     if target == "-":
         sys.stdout.write(data.decode())
         return
-    Path(target).write_bytes(data)
+    try:
+        Path(target).write_bytes(data)
+    except OSError as error:
+        raise FileRefused(_("{path} cannot be written: {reason}", path=target, reason=error.strerror or "")) from error
     note(_("Written to {path}.", path=plain(target)))
 
 
@@ -335,7 +342,7 @@ HELD_COLUMNS = [
 ]
 PRICE_COLUMNS = [
     Column("POOL", lambda row: formats.name_of(row.get("pool")), shrinks=True),
-    Column("OF AN HOUR OF", lambda row: _(UNITS.get(row["resource"], row["resource"]))),
+    Column("PER HOUR OF", lambda row: _(UNITS.get(row["resource"], row["resource"]))),
     Column("PRICE", lambda row: money(row["micros_per_hour"], row["currency"]), right=True),
     Column("FROM", lambda row: formats.time_text(row["effective_at"])),
     Column("STATE", lambda row: _(str(row["state"]))),
@@ -376,17 +383,17 @@ BUDGET_COLUMNS = [
     Column("BUDGET", lambda row: _budget_amount(row, row["amount"]), right=True),
     Column("SPENT", lambda row: _budget_amount(row, row["spent"]), right=True),
     Column("", _spent_bar),
-    Column("WHEN SPENT", lambda row: _("new jobs wait") if row["stops"] else _("only told")),
+    Column("WHEN SPENT", lambda row: _("new jobs wait") if row["stops"] else _("warns only")),
 ]
 prices = make_group(
     "prices",
     list_prices,
-    "Show and set what resources cost.",
+    "Show and set prices of resources.",
     {"list": list_prices, "set": set_prices, "withdraw": withdraw_price},
 )
 budgets = make_group(
     "budgets",
     list_budgets,
-    "Show and set what queues may spend.",
+    "Show and set budgets of queues.",
     {"list": list_budgets, "set": set_budget, "remove": remove_budget},
 )

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from berth.execution import Execution
 
 _READ_BYTES = 32 * 1024
-_UNKNOWN_EXIT = 255  # As ssh has it where nobody can tell.
+_UNKNOWN_EXIT = 255  # As ssh has it where the status is not known.
 _WHY = {
-    "idle": "The terminal ended: nobody used it for a while.",
-    "signed_out": "The terminal ended: your token no longer counts.",
+    "idle": "The terminal ended: it was idle for too long.",
+    "signed_out": "The terminal ended: your token is no longer valid.",
     "switched_off": "The terminal ended: terminals were switched off.",
     "forbidden": "The terminal ended: your role no longer allows it.",
     "slow": "The terminal ended: its output was not read.",
@@ -38,17 +38,15 @@ _WHY = {
 def exec_(
     session: Session,
     job: JobArgument,
-    words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What to run; nothing: a shell.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to run; default: a shell.")] = None,
     role: Annotated[str | None, typer.Option("--role", help="Role of the task; default: the first.")] = None,
     index: Annotated[int | None, typer.Option("--index", min=0, help="Index of the task; default: the first.")] = None,
-    plain_pipes: Annotated[
-        bool, typer.Option("--no-terminal", "-T", help="Pass bytes as they are, also when you sit at a terminal.")
-    ] = False,
+    plain_pipes: Annotated[bool, typer.Option("--no-terminal", "-T", help="Pass bytes unchanged, even at a terminal.")] = False,
 ) -> None:
     """Open a terminal in a running task, or run one command there: berth exec JOB -- nvidia-smi
 
-    It is the task's user, sandbox, environment and limits, and it ends with the task. At a terminal it behaves like one;
-    in a pipe bytes pass as they are, in and out. The exit code is the command's.
+    It has the task's user, sandbox, environment and limits, and ends with the task. At a terminal it is interactive;
+    in a pipe, bytes pass unchanged. The exit code is the command's.
     """
     from berth.execution import start
 
@@ -58,6 +56,7 @@ def exec_(
     execution = start(
         session.client.settings, job_id, words or [], role=role, index=index,
         terminal=(size.lines, size.columns) if at_terminal else None,
+        language=session.client.transport.headers.get("Accept-Language", ""),
     )  # fmt: skip
     with contextlib.closing(execution), _raw_terminal(execution) if at_terminal else contextlib.nullcontext():
         threading.Thread(target=_feed, args=(execution, not at_terminal), daemon=True).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
-from berth.cli.expected import PROMISES_LEAST, unexpected_text
+from berth.cli.expected import PREDICTIONS_LEAST, unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_data, print_facts, table_text
 from berth.sanitize import plain
@@ -28,37 +29,39 @@ FileOption = Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON fil
 def explain(
     session: Session,
     job: Annotated[str, typer.Argument(metavar="JOB", help="Name, prefix of the id, or id.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out what would start it: that takes the longest.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Skip the search for changes that would start the job, which takes longest.")
+    ] = False,
 ) -> None:
-    """Show all that keeps a job waiting, with what is held and by whom, its place, and what would start it.
+    """Explain why a job waits: all reasons, who holds the missing resources, its place, and what would start it.
 
-    Each change that is shown was tried on a copy of the cluster's state: after it the job does start.
+    Each suggested change was tried on a copy of the cluster's state, where the job started.
     """
     found = session.client.questions.explain(job, quick=quick)
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="job")
         return
     print_facts(_facts(found))
     for condition in found["conditions"]:
         _print_condition(condition)
     if found["suggestions"]:
         heading(_("What would start it"))
-        for one in found["suggestions"]:
-            sys.stdout.write(f"  - {formats.said(one['text'])}\n")
+        for suggestion in found["suggestions"]:
+            sys.stdout.write(f"  - {formats.said(suggestion['text'])}\n")
     if found.get("suggestions_bounded"):
-        sys.stdout.write(_("The search for changes ended at its bound: others may help, too.") + "\n")
+        sys.stdout.write(_("The search stopped at its limit; other changes may help, too.") + "\n")
     if found["decisions"]:
-        heading(_("What was decided"))
+        heading(_("Decisions"))
         sys.stdout.write(table_text(found["decisions"], DECISION_COLUMNS))
         _print_placement(found["decisions"])
 
 
 @command()
 def what_if(session: Session, file: FileOption) -> None:
-    """Show who would start, wait or be evicted after changes; nothing is changed.
+    """Show which jobs would start, wait or be preempted after changes; nothing is changed.
 
     The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, cap, and for
-    operators add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.
+    operators add_nodes, remove_node, cordon, uncordon, policy. Suggestions of `berth explain --json` can be used unchanged.
     """
     answer = session.client.questions.what_if(changes_of(file))
     if session.is_for_programs:
@@ -79,9 +82,9 @@ def what_if(session: Session, file: FileOption) -> None:
         if others:
             sys.stdout.write("  " + _("and {count} of other tenants", count=others) + "\n")
     if not told:
-        note(_("It would make no difference now."))
+        note(_("The changes would make no difference now."))
     counts = {key: answer["after"][key] for key in ("starts", "waits", "evicted")}
-    sys.stdout.write(_("After it: {starts} start, {waits} wait, {evicted} are evicted.", **counts) + "\n")
+    sys.stdout.write(_("After the changes: {starts} start, {waits} wait, {evicted} are preempted.", **counts) + "\n")
 
 
 def changes_of(path: Path) -> list[dict[str, Any]]:
@@ -94,12 +97,21 @@ def changes_of(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise UsageMistake(_("{path} cannot be read: {reason}", path=plain(str(path)), reason=error.strerror or "")) from None
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError):
-        raise UsageMistake(_("{path} is no YAML.", path=plain(str(path))), hint=EXAMPLE) from None
+        raise UsageMistake(_("{path} is not YAML.", path=plain(str(path))), hint=EXAMPLE) from None
     if isinstance(entries, Mapping):
         entries = entries.get("changes")
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise UsageMistake(_("{path} holds no list of changes.", path=plain(str(path))), hint=EXAMPLE)
-    return [dict(entry) for entry in entries]
+        raise UsageMistake(_("{path} has no list of changes.", path=plain(str(path))), hint=EXAMPLE)
+    return [_plain(entry) for entry in entries]
+
+
+def _plain(value: Any) -> Any:
+    """What YAML reads, as JSON has it: an unquoted time becomes the text of the same moment."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 # --- Explaining -----------------------------------------------------------------------------------------------------------
@@ -117,7 +129,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
         facts.append(("Now", _("The scheduler is about to start it.")))
     if place.get("in_queue"):
         in_queue = _("{place} of {count} in its queue", place=place["in_queue"], count=place["queue_length"])
-        in_pool = _("{place} of {count} that want the same pools", place=place["in_pool"], count=place["pool_length"])
+        in_pool = _("{place} of {count} among jobs for the same pools", place=place["in_pool"], count=place["pool_length"])
         facts.append(("Place", f"{in_queue}, {in_pool}"))
     if factors:
         facts.append(("Order", _order(factors)))
@@ -135,18 +147,18 @@ def _expected(expected: Mapping[str, Any]) -> str:
         return unexpected_text(expected)
     parts = []
     if p50 is not None:
-        parts.append(_("as likely as not by {time}", time=formats.time_text(p50)))
+        parts.append(_("50 % likely by {time}", time=formats.time_text(p50)))
         if expected.get("error") is not None:
-            parts.append(_("half of such times were off by less than {rate} of the wait", rate=f"{expected['error']:.0%}"))
+            parts.append(_("median error: {rate} of the wait", rate=f"{expected['error']:.0%}"))
     elif expected.get("reason") == "uncertain":
-        parts.append(_("too uncertain for a likely time"))
+        parts.append(_("no 50 % time: too uncertain"))
     elif expected.get("reason") == "little_history":
-        parts.append(_("too few jobs have ended for a likely time"))
+        parts.append(_("no 50 % time: too few jobs have ended"))
     if p90 is not None:
-        parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
-    if past["promises"] >= PROMISES_LEAST and past["by_p90"] is not None:
+        parts.append(_("90 % likely by {time}", time=formats.time_text(p90)))
+    if past["predictions"] >= PREDICTIONS_LEAST and past["by_p90"] is not None:
         rate = f"{past['by_p90']:.0%}"
-        parts.append(_("of the last {count}, {rate} started by then", count=past["promises"], rate=rate))
+        parts.append(_("{rate} of the last {count} predictions were kept", count=past["predictions"], rate=rate))
     return "; ".join(parts)
 
 
@@ -154,15 +166,15 @@ def _order(factors: Mapping[str, Any]) -> str:
     """What gives it its place, in one line."""
     worth, waited = (formats.duration_text(factors[key]) for key in ("priority_seconds", "waited_seconds"))
     parts = [
-        _("priority {priority}, worth {time} of waiting", priority=factors["priority"], time=worth),
+        _("priority {priority}, equal to {time} of waiting", priority=factors["priority"], time=worth),
         _("waited {time}", time=waited),
     ]
-    for one in factors["queues"]:
-        name = plain(one["queue"]["name"]) if one["queue"] else _("a queue above")
-        if one["is_owed"]:
+    for factor in factors["queues"]:
+        name = plain(factor["queue"]["name"]) if factor["queue"] else _("a queue above")
+        if factor["is_owed"]:
             parts.append(_("queue {queue} holds less than it deserves and comes first", queue=name))
         else:  # What it holds now, as on the job's page; `share` has the past in it.
-            share = f"{one['share_now'] / BILLION:.0%}"
+            share = f"{factor['share_now'] / BILLION:.0%}"
             parts.append(_("queue {queue} holds {share} of its pool by weight", queue=name, share=share))
     return "; ".join(parts)
 
@@ -171,7 +183,7 @@ def _print_condition(condition: Mapping[str, Any]) -> None:
     heading(_("Or as soon as") if condition["instead"] else _("What is missing"))
     sys.stdout.write(f"  {formats.said(condition['text'])}\n")
     if condition["jobs"]:
-        names = ", ".join(plain(one["name"]) for one in condition["jobs"])
+        names = ", ".join(plain(job["name"]) for job in condition["jobs"])
         sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
     if condition["held_by"]:
         sys.stdout.write(table_text(condition["held_by"], HOLDER_COLUMNS))
@@ -182,7 +194,7 @@ def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
     detail: Mapping[str, Any] = next((row["detail"] for row in decisions if row["detail"].get("scores")), {})
     if not detail:
         return
-    heading(_("Why there"))
+    heading(_("Placement"))
     told = [
         (_("Candidates"), _("{count} in the pool", count=detail.get("candidates", 0))),
         (_("Runs on"), _(str(detail.get("standing", "")))),
@@ -190,12 +202,12 @@ def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
     ]
     print_facts([(label, value) for label, value in told if value], indent=2)
     for role in detail.get("roles", ()):
-        for one in role.get("filters", ()):
-            sys.stdout.write("  " + _("{count} left out: {why}", count=one["machines"], why=plain(one["text"])) + "\n")
+        for refusal in role.get("filters", ()):
+            sys.stdout.write("  " + _("{count} excluded: {why}", count=refusal["machines"], why=plain(refusal["text"])) + "\n")
     for table in detail["scores"]:
         terms = [term for term, _value, _weight in table["rows"][0]["terms"]]
         columns = [
-            Column("MACHINE", lambda row: plain(row["machine"])),
+            Column("NODE", lambda row: plain(row["machine"])),
             Column("SCORE", lambda row: str(row["total"]), right=True),
         ]
         columns += [_term_column(term, at) for at, term in enumerate(terms)]
@@ -211,14 +223,14 @@ def _decision(row: Mapping[str, Any]) -> str:
     if detail.get("nodes"):
         return ", ".join(plain(node) for node in detail["nodes"][:SHOWN])
     reason = detail.get("reason") or {}
-    return str(reason.get("code", "")).replace("_", " ")
+    return formats.said(reason.get("text") or str(reason.get("code", "")).replace("_", " "))
 
 
 def _entry_text(entry: Mapping[str, Any]) -> str:
     if entry["nodes"]:
         return ", ".join(plain(node) for node in entry["nodes"][:SHOWN])
     reason = formats.said((entry["reason"] or {}).get("text", ""))
-    return f"{reason} {_('{count} are evicted for it.', count=entry['evicts'])}" if entry["evicts"] else reason
+    return f"{reason} {_('{count} jobs would be preempted for it.', count=entry['evicts'])}" if entry["evicts"] else reason
 
 
 HOLDER_COLUMNS: Sequence[Column] = [
@@ -228,9 +240,10 @@ HOLDER_COLUMNS: Sequence[Column] = [
     Column("SINCE", lambda row: formats.time_text(row["since"])),
     Column("STANDING", lambda row: _("kept") if row["kept"] else _(row["standing"])),
 ]
+DECISIONS = {"wait_turned_start": "started after waiting", "evict": "preempt"}  # Others are said as the API does.
 DECISION_COLUMNS: Sequence[Column] = [
     Column("AT", lambda row: formats.time_text(row["at"])),
-    Column("DECISION", lambda row: _(row["kind"].replace("_", " "))),
+    Column("DECISION", lambda row: _(DECISIONS.get(row["kind"], row["kind"]))),
     Column("POOL", lambda row: plain(row["pool"] or "")),
     Column("WHERE", _decision, shrinks=True),
 ]
@@ -241,9 +254,9 @@ WHAT_IF_COLUMNS: Sequence[Column] = [
 ]
 LISTS = {
     "starts": "Would start",
-    "starts_not": "Would not start any more",
-    "evicted": "Would be evicted",
-    "displaced": "Would lose their machine",
-    "spared": "Would not be evicted any more",
+    "starts_not": "Would no longer start",
+    "evicted": "Would be preempted",
+    "displaced": "Would lose their node",
+    "spared": "Would no longer be preempted",
     "waits": "Would wait",
 }

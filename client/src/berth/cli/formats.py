@@ -127,7 +127,7 @@ def planned_text(about: Mapping[str, Any]) -> str:
     if about.get("max_runtime_seconds") is not None or "planned_runtime_seconds" not in about:
         return ""
     seconds = about["planned_runtime_seconds"]
-    return _("for ever") if seconds is None else duration_text(seconds)
+    return _("no limit") if seconds is None else duration_text(seconds)
 
 
 def moment(text: object) -> datetime | None:
@@ -226,12 +226,12 @@ def parse_runtime(queue: str, text: str) -> int | None:
     days = RUNTIME_SECONDS_MAX // 86_400
     raise BadDuration(
         _(
-            "{given} is no run time for queue {queue}: it must be between 1s and {days}d.",
+            "{given} is not a valid run time for queue {queue}: it must be between 1s and {days}d.",
             given=text[:40],
             queue=queue,
             days=days,
         ),
-        hint=_("Write 90m, 36h or 2d; `none` lifts it."),
+        hint=_("Write 90m, 36h or 2d; `none` removes the limit."),
     )
 
 
@@ -246,8 +246,8 @@ def parse_seconds(text: str) -> float:
         if seconds <= DURATION_SECONDS_MAX:
             return seconds
     raise TooLong(
-        _("{given} is too long a duration.", given=repr(text[:40])),
-        hint=_("The longest is {days} days.", days=DURATION_SECONDS_MAX // 86_400),
+        _("{given} is too long.", given=repr(text[:40])),
+        hint=_("At most {days} days.", days=DURATION_SECONDS_MAX // 86_400),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -62,13 +63,21 @@ def write_help(command: Any, ctx: Any, formatter: Any) -> None:
     command.format_help_text(ctx, formatter)
     formatter.write("\n" * bool(command.help))
     write_section(
-        formatter, _("Commands"), [(name, child.get_short_help_str(100)) for name, child in children.items() if not child.hidden]
+        formatter,
+        _("Commands"),
+        [(name, first_sentence(child.help or "")) for name, child in children.items() if not child.hidden],
     )
     write_section(formatter, _("Arguments"), [(argument_name(argument), argument.help or "") for argument in arguments])
     own = [option for option in options if option.name not in SHARED_OPTIONS]
     write_section(formatter, _("Options"), [(option_name(option), option.help or "") for option in own])
     shared = [option for option in options if option.name in SHARED_OPTIONS]
     write_section(formatter, _("Common options"), [(option_name(option), _(option.help or "")) for option in shared])
+
+
+def first_sentence(text: str) -> str:
+    """What a listing says of a command: its first sentence, whole; the formatter breaks the line."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<=[.])\s|(?<=。)", paragraph, maxsplit=1)[0]
 
 
 def write_section(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:

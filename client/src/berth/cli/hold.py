@@ -13,13 +13,13 @@ from berth.sanitize import plain
 
 @command()
 def hold(session: Session, jobs: JobsArgument) -> None:
-    """Keep waiting jobs from starting, until they are released. What runs already runs on."""
+    """Hold queued jobs: they do not start until they are released. Running jobs continue."""
     _set(session, jobs, on=True)
 
 
 @command()
 def release(session: Session, jobs: JobsArgument) -> None:
-    """Let held jobs start as soon as there is room."""
+    """Release held jobs: they start as soon as there is room."""
     _set(session, jobs, on=False)
 
 

@@ -11,7 +11,7 @@ from berth.cli import formats
 from berth.cli.account import Place, place_to_keep
 from berth.cli.command import Session, UsageMistake, asked, command, confirmed
 from berth.cli.messages import _, language
-from berth.cli.output import hint, note
+from berth.cli.output import Format, hint, note
 from berth.cli.paint import is_terminal
 from berth.sanitize import plain
 
@@ -28,31 +28,34 @@ def invite(
     email: Annotated[str, typer.Argument(metavar="EMAIL")],
     role: Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")] = "member",
 ) -> None:
-    """Invite a person to the tenant. The answer is a command and its code, which is shown once; hand over both."""
+    """Invite a user to the tenant. Prints a command and a code, which is shown only once, for the user."""
     invitation = session.client.users.invite(email, tenant=session.tenant, role=role)
     session.show_done(invitation, _("{email} is invited.", email=plain(email)))
-    if not session.is_for_programs:
-        until = formats.time_text(invitation.get("expires_at"))
-        note(_("Hand over the command and its code. The code works once, until {until}, and is shown only here:", until=until))
-        print(plain(invitation["command"]))
-        print(plain(invitation["token"]))
+    session.show_once(
+        _(
+            "Send the command and its code to the user. The code works once, until {until}, and is shown only here:",
+            until=formats.time_text(invitation.get("expires_at")),
+        ),
+        invitation["command"],
+        invitation["token"],
+    )
 
 
 @command()
 def accept(
     session: Session,
-    name: Annotated[str | None, typer.Option("--name", help="User name of the new account; asked for when left out.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="User name of the new account; default: prompted for.")] = None,
 ) -> None:
-    """Accept an invitation: makes your account and signs in here, or joins with the account that is signed in here.
+    """Accept an invitation: create an account and sign in, or join with the account that is signed in on this computer.
 
-    The code and a password are asked for without being shown, or read from two lines of standard input.
+    Code and password are typed at a prompt without echo, or read from two lines of standard input.
     """
     from berth.client import Client
 
     place = place_to_keep(session, usage=USAGE)
-    code = asked(_("Code of the invitation"), hidden=True, usage=USAGE).strip()
+    code = asked(_("Invitation code"), hidden=True, usage=USAGE).strip()
     if not code.startswith(CODE_PREFIX):
-        raise UsageMistake(_("This is no code of an invitation; those begin with {prefix}", prefix=CODE_PREFIX))
+        raise UsageMistake(_("This is not an invitation code; those begin with {prefix}", prefix=CODE_PREFIX))
     with Client(
         place.server,
         profile=place.name,
@@ -71,7 +74,7 @@ def _join(session: Session, client: Client, code: str, name: str) -> None:
     user = plain(client.whoami()["user"]["name"])
     has_person = is_terminal(sys.stdin) and is_terminal(sys.stderr)
     if has_person and not confirmed(_("Join as {user}, who is signed in here?", user=user), yes=False, default=True):
-        note(_("Nothing was accepted. For an account of its own: {usage}", usage=f"{USAGE} --profile NAME"))
+        note(_("The invitation was not accepted. To create a separate account: {usage}", usage=f"{USAGE} --profile NAME"))
         return
     answer = client.users.accept_invitation(code, name=name)
     text = _("{user} is {role} of {tenant}.", user=user, role=plain(answer["role"]), tenant=plain(answer["tenant"]["name"]))
@@ -83,10 +86,12 @@ def _make_account(session: Session, client: Client, place: Place, code: str, nam
     """Make an account of the invitation, and keep its first token."""
     usage = f"{USAGE} --name NAME"
     name = name or asked(_("User name"), hidden=False, usage=usage).strip()
-    password = asked(_("Password, 12 characters or more"), hidden=True, usage=usage, again=_("The same again"))
+    password = asked(_("Password, 12 characters or more"), hidden=True, usage=usage, again=_("Repeat the password"))
     answer = client.users.accept_invitation(code, name=name, password=password)
     token = answer["token"].pop("token")
-    is_kept = _keep(place, token, tenant=session.choices.tenant or "")
+    is_kept = _keep(session, place, token, tenant=session.choices.tenant or "")
+    if not is_kept:
+        answer["token"]["token"] = token
     role, tenant = plain(answer["role"]), plain(answer["tenant"]["name"])
     session.show_done(
         answer, _("{user} is {role} of {tenant}.", user=plain(answer["user"]["name"]), role=role, tenant=tenant), key="role"
@@ -97,13 +102,15 @@ def _make_account(session: Session, client: Client, place: Place, code: str, nam
         note(_("Next: {commands}", commands="berth whoami   ·   berth submit python train.py"))
 
 
-def _keep(place: Place, token: str, *, tenant: str) -> bool:
-    """Keep the token; where the file cannot be written, show it, for it is nowhere else."""
+def _keep(session: Session, place: Place, token: str, *, tenant: str) -> bool:
+    """Keep the token; where the file cannot be written, show it, for it is nowhere else. JSON and YAML then hold it."""
     try:
         place.keep(token, tenant=tenant)
     except OSError as error:
-        text = _("{path} cannot be written: {reason}. Keep this token now; it is shown once:", path=place.path, reason=error)
-        note(text, style="bold")
-        print(plain(token))
+        if session.form in (Format.JSON, Format.YAML):
+            note(_("{path} cannot be written: {reason}", path=place.path, reason=error), style="bold")
+        session.show_once(
+            _("{path} cannot be written: {reason}. Save this token now; it is shown once:", path=place.path, reason=error), token
+        )
         return False
     return True

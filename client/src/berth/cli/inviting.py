@@ -39,7 +39,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Somebody new who got no invitation, with the reason."""
+    """A new user without an invitation, with the reason."""
 
     name: str
     why: str
@@ -57,7 +57,7 @@ class LinkFile:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError as error:
-            raise UsageMistake(_("{path} is there already. Name a new file for the links.", path=path)) from error
+            raise UsageMistake(_("{path} exists already. Name a new file for the links.", path=path)) from error
         except OSError as error:
             raise UsageMistake(_("{path} cannot be written: {reason}", path=path, reason=error.strerror)) from error
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", newline="")
@@ -133,7 +133,7 @@ def _tell_interrupted(left: Sequence[Person], links: LinkFile) -> None:
         links.add(person, problem=_("not invited yet"))
     note(
         _(
-            "Interrupted. Invited: {count}. Without an invitation yet: {left}; they are in {path}, too.",
+            "Interrupted. Invited: {count}. Not invited yet: {left}; these are in {path}, too.",
             count=links.count,
             left=len(left),
             path=links.path,
@@ -147,13 +147,13 @@ def _tell_interrupted(left: Sequence[Person], links: LinkFile) -> None:
 
 
 def tell_invited(links: LinkFile, refused: Sequence[Refused]) -> None:
-    """What came of it. Ends with status 1 where somebody got no invitation."""
+    """What came of it. Ends with status 1 where a new user got no invitation."""
     if links.count == 0 and not refused:
-        note(_("No account is new with both an address and a tenant, so there is no invitation."))
+        note(_("No new account has both an address and a tenant; no invitation was created."))
         return
     note(
         _(
-            "Invited: {count}. Their links are in {path}, each works once; hand them out and remove the file.",
+            "Invited: {count}. Their links are in {path}, each works once; send them and delete the file.",
             count=links.count,
             path=links.path,
         )

@@ -31,14 +31,16 @@ NAMES_SHOWN = 3
 @command()
 def ps(
     session: Session,
-    all_: Annotated[bool, typer.Option("--all", "-a", help="Also jobs that have ended.")] = False,
-    state: Annotated[list[str] | None, typer.Option("--state", "-s", help="Only this state; may be repeated.")] = None,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's; `me` is you.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only this queue's.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only with this tag.")] = None,
-    label: Annotated[list[str] | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Only with this label.")] = None,
-    search: Annotated[str | None, typer.Option("--search", help="Only with this text in their name or a tag.")] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Include jobs that have ended.")] = False,
+    state: Annotated[list[str] | None, typer.Option("--state", "-s", help="Only jobs in this state; may be repeated.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only jobs of this user; `me`: yourself.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only jobs of this queue.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only jobs of this name.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only jobs with this tag.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Only jobs with this label.")
+    ] = None,
+    search: Annotated[str | None, typer.Option("--search", help="Only jobs with this text in their name or a tag.")] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Submitted (with --sort finished: ended) from this time on.")
     ] = None,
@@ -48,10 +50,10 @@ def ps(
     parent: Annotated[str | None, typer.Option("--parent", help="Only the children of this array.")] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="ORDER", help="created (the default), finished (those that ended) or priority."),
+        typer.Option("--sort", metavar="ORDER", help="Sort order: created (default), finished (ended jobs only) or priority."),
     ] = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="At most so many.")] = 50,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing the list.")] = False,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="Maximum number of rows.")] = 50,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh the list until Ctrl+C.")] = False,
 ) -> None:
     """List jobs, newest first: those that have not ended, or all with -a."""
     filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "state": state, "q": search, "sort": sort}
@@ -67,11 +69,11 @@ def ps(
         _watch(session, filters, number)
         return
     rows = _listed(session, filters, number)
-    empty = _("No jobs.") if all_ or state else _("No job is waiting or running; -a shows those that have ended.")
+    empty = _("No jobs.") if all_ or state else _("No job is queued or running; -a includes ended jobs.")
     shared = shared_why(rows)
     session.show(rows, job_columns(rows, without=shared), empty=empty)
     if shared and not session.is_for_programs:
-        note(_("All {count} that wait: {why}", count=sum(_waits(row) for row in rows), why=shared))
+        note(_("All {count} queued jobs: {why}", count=sum(_waits(row) for row in rows), why=shared))
     if not session.is_for_programs:
         for pool, holders in room_holders(rows).items():
             note(_("Pool {pool} is held by {holders}.", pool=pool, holders=holders))
@@ -83,10 +85,10 @@ def ps(
 def stop(
     session: Session,
     jobs: JobsArgument,
-    grace: Annotated[str | None, typer.Option("--grace", help="Time between the signal and the kill, such as 30s.")] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why: told to all who see the job.")] = "",
+    grace: Annotated[str | None, typer.Option("--grace", help="Grace period between signal and kill, such as 30s.")] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Reason; shown to all users who can see the job.")] = "",
 ) -> None:
-    """Stop jobs; each gets its signal, and is ended for good after the grace."""
+    """Stop jobs: send each its signal, then kill it after the grace period."""
     seconds = None if grace is None else formats.parse_seconds(grace)
     wanted = [session.client.jobs.resolve(job) for job in jobs]
     stopped = []
@@ -94,7 +96,7 @@ def stop(
         job = session.client.jobs.stop(job_id, grace_seconds=seconds, reason=reason)
         stopped.append(job.data)
         if not session.is_for_programs:
-            text = _("Job {name} is told to stop; it is {state}.")
+            text = _("Job {name} was asked to stop; its state is {state}.")
             if job.has_ended:  # Stopped is what it should be: a job that waits is so at once.
                 text = _("Job {name} is stopped.") if job.state == "stopped" else _("Job {name} had already ended: {state}.")
             session.show_done(job.data, text.format(name=plain(job.name), state=formats.state_word(job.state)))
@@ -108,9 +110,9 @@ def stop(
 def wait(
     session: Session,
     jobs: JobsArgument,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="Give up after this time, such as 10m; exit code 124.")] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Timeout, such as 10m; exit code 124.")] = None,
 ) -> None:
-    """Wait until jobs have ended. The exit code is 0 when all succeeded, 1 when not, 124 when the time was over."""
+    """Wait until jobs have ended. The exit code is 0 if all succeeded, 1 if not, 124 after the timeout."""
     import time
 
     deadline = None if timeout is None else time.monotonic() + formats.parse_seconds(timeout)
@@ -130,10 +132,10 @@ def wait(
 def events(
     session: Session,
     job: JobArgument,
-    number: Annotated[int | None, typer.Option("--number", "-n", min=1, help="At most so many.")] = None,
+    number: Annotated[int | None, typer.Option("--number", "-n", min=1, help="Maximum number of rows.")] = None,
 ) -> None:
-    """Show what happened to a job, oldest first: states, reasons, attempts."""
-    session.show(session.client.jobs.events(job, limit=number), EVENT_COLUMNS, empty=_("Nothing has happened yet."))
+    """Show a job's events, oldest first: states, reasons, attempts."""
+    session.show(session.client.jobs.events(job, limit=number), EVENT_COLUMNS, empty=_("No events yet."))
 
 
 def shared_why(jobs: Sequence[Any]) -> str:
@@ -215,8 +217,8 @@ def _expected_start(job: Any) -> str:
     if told.get("p90_at"):
         return f"≤ {formats.until_text(told['p90_at'])}"
     if told.get("known_by"):
-        return _("known in {time}", time=formats.until_text(told["known_by"]))
-    return _("not known") if told.get("reason") in UNEXPECTED else formats.NOTHING
+        return _("not predicted yet ({time})", time=formats.until_text(told["known_by"]))
+    return _("not predicted") if told.get("reason") in UNEXPECTED else formats.NOTHING
 
 
 def _ran(job: Any) -> str:
@@ -279,7 +281,7 @@ def outcome_text(job: Any) -> str:
         return _("Job {name} succeeded after {ran}.", name=name, ran=ran)
     if job["state"] == "stopped":
         return _("Job {name} was stopped after {ran}. {why}", name=name, ran=ran, why=why_text(job)).strip()
-    return _("Job {name} failed after {ran}: {why}", name=name, ran=ran, why=why_text(job) or _("no reason is known"))
+    return _("Job {name} failed after {ran}: {why}", name=name, ran=ran, why=why_text(job) or _("reason unknown"))
 
 
 def _state(job: Any) -> Cell:
@@ -331,7 +333,9 @@ def _change(event: Any) -> Cell:
 
 def _event_why(event: Any) -> str:
     detail = event.get("detail") or {}
-    text, note = detail.get("text") or event.get("reason") or "", detail.get("note")
+    if event.get("reason_text"):
+        return formats.said(event["reason_text"])
+    text, note = detail.get("text") or event.get("reason") or "", detail.get("note")  # Of a server that gives no words.
     return formats.said(f"{text}: {note}" if note else text)
 
 

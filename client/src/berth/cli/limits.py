@@ -28,44 +28,55 @@ def edit_limits(
     session: Session,
     queue: Annotated[str | None, typer.Argument(metavar="QUEUE", help="Name or id of the queue; or a file with --file.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Pool whose limits change.")] = None,
-    guarantee: Annotated[list[str] | None, typer.Option("--guarantee", metavar="OF=N", help="Never lent: gpu=8.")] = None,
+    guarantee: Annotated[
+        list[str] | None, typer.Option("--guarantee", metavar="OF=N", help="Guarantee, never lent: gpu=8.")
+    ] = None,
     deserved: Annotated[
-        list[str] | None, typer.Option("--deserved", metavar="OF=N", help="Lent while idle, taken back on demand: gpu=12.")
+        list[str] | None,
+        typer.Option("--deserved", metavar="OF=N", help="Deserved share, lent while idle and reclaimed on demand: gpu=12."),
     ] = None,
-    ceiling: Annotated[list[str] | None, typer.Option("--ceiling", metavar="OF=N", help="Never passed: gpu=16, or none.")] = None,
-    weight: Annotated[list[str] | None, typer.Option("--weight", metavar="OF=N", help="Share of what is free: gpu=3.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="YAML or JSON list of changes of many queues.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of it, change nothing.")] = False,
-    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
-    comment: Annotated[str, typer.Option("--comment", help="Why, for the record.")] = "",
+    ceiling: Annotated[
+        list[str] | None, typer.Option("--ceiling", metavar="OF=N", help="Ceiling, never exceeded: gpu=16, or none.")
+    ] = None,
+    weight: Annotated[
+        list[str] | None, typer.Option("--weight", metavar="OF=N", help="Weight in sharing free capacity: gpu=3.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="File with a YAML or JSON list of changes to several queues.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: show the effect, change nothing.")] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Time at which the edit takes effect; default: now.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="Reason, for the record.")] = "",
     plan: Annotated[
-        str | None, typer.Option("--plan", metavar="PLAN", help="Only if it comes to what this dry run has shown.")
+        str | None, typer.Option("--plan", metavar="PLAN", help="Id of a dry run; apply only if its outcome still holds.")
     ] = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask whoever may change it, where you may not.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Request the edit from a manager, if you may not make it.")] = False,
 ) -> None:
-    """Change what queues are promised and allowed, together or not at all; try it first with --dry-run.
+    """Edit guarantees, deserved shares, ceilings and weights of queues, all or none; --dry-run previews it.
 
     A file holds entries such as {queue: vision, pool: a100, guarantee: {gpu: 8}, ceiling: {gpu: none}}.
     """
     given = {"guarantee": guarantee, "deserved": deserved, "ceiling": ceiling, "weight": weight}
     if file is not None:
         if queue or pool or any(given.values()):
-            raise UsageMistake(_("Name changes in the file or on the command line, not both."), hint=EXAMPLE)
+            raise UsageMistake(_("Give changes in the file or on the command line, not both."), hint=EXAMPLE)
         changes = changes_of_file(file)
     elif queue is None or pool is None or not any(given.values()):
-        raise UsageMistake(_("Say which queue, which pool, and what changes."), hint=EXAMPLE)
+        raise UsageMistake(_("Give the queue, the pool and the change."), hint=EXAMPLE)
     else:
         entry: dict[str, Any] = {"queue": session.client.queues.get(queue)["id"], "pool": pool}
         changes = changes_of({**entry, **{column: _pairs(words) for column, words in given.items() if words}})
     if ask:
         asked = session.client.quota.request(changes, effective_from=_moment(start), reason=comment)
-        session.show_done(asked, _("Asked for; whoever may change these limits decides."))
+        session.show_done(asked, _("The edit is requested; a manager of these limits decides."))
         return
     edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment, plan=plan)
     if edit["state"] == "dry_run":
         _show_forecast(session, edit)
         if not edit["forecast"]["problems"] and edit.get("plan"):
-            hint(_("The same with --plan {plan} does just this, or nothing.", plan=edit["plan"]))
+            hint(_("To do exactly this or nothing, repeat the command with --plan {plan}.", plan=edit["plan"]))
         return
     count = len({change["queue"]["id"] for change in edit["changes"] if change["queue"]})
     if edit["state"] == "pending":
@@ -81,35 +92,41 @@ def edit_limits(
 @command()
 def list_edits(
     session: Session,
-    state: Annotated[str | None, typer.Option("--state", help="Only pending, applied, cancelled or refused.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only edits in this state: pending, applied, cancelled or refused.")
+    ] = None,
 ) -> None:
-    """Show edits of limits, also those whose time is still to come."""
+    """Show edits of limits, including scheduled ones."""
     session.show(session.client.quota.edits(state=state), EDIT_COLUMNS, empty=_("No edits that you may see."))
 
 
 @command()
 def cancel_edit(session: Session, edit: Annotated[str, typer.Argument(metavar="EDIT", help="Id of the edit.")]) -> None:
-    """Cancel an edit whose time has not come."""
+    """Cancel a scheduled edit of limits."""
     session.show_done(session.client.quota.cancel_edit(edit), _("The edit is cancelled."))
 
 
 @command()
 def list_requests(
     session: Session,
-    state: Annotated[str | None, typer.Option("--state", help="Only pending, approved, denied, withdrawn or expired.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only requests in this state: pending, approved, denied, withdrawn or expired.")
+    ] = None,
 ) -> None:
     """Show limits that tenants asked for, newest first."""
-    session.show(session.client.quota.requests(state=state), REQUEST_COLUMNS, empty=_("Nobody asked for other limits."))
+    session.show(session.client.quota.requests(state=state), REQUEST_COLUMNS, empty=_("No requests for other limits."))
 
 
 @command()
 def approve_request(
     session: Session,
     request: RequestArgument,
-    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
-    answer: Annotated[str, typer.Option("--answer", help="What whoever asked is told.")] = "",
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Time at which the edit takes effect; default: now.")
+    ] = None,
+    answer: Annotated[str, typer.Option("--answer", help="Answer to the requester.")] = "",
 ) -> None:
-    """Make the change that somebody else asked for."""
+    """Approve a request for other limits."""
     done = session.client.quota.approve(request, answer=answer, effective_from=_moment(start))
     session.show_done(done, _("Approved."))
 
@@ -118,15 +135,15 @@ def approve_request(
 def deny_request(
     session: Session,
     request: RequestArgument,
-    answer: Annotated[str, typer.Option("--answer", help="What whoever asked is told.")] = "",
+    answer: Annotated[str, typer.Option("--answer", help="Answer to the requester.")] = "",
 ) -> None:
-    """Refuse what somebody else asked for."""
+    """Deny a request."""
     session.show_done(session.client.quota.deny(request, answer=answer), _("Denied."))
 
 
 @command()
 def withdraw_request(session: Session, request: RequestArgument) -> None:
-    """Take back a request that waits."""
+    """Withdraw a pending request."""
     session.show_done(session.client.quota.withdraw(request), _("The request is {state}.", state=_("withdrawn")))
 
 
@@ -134,17 +151,17 @@ def withdraw_request(session: Session, request: RequestArgument) -> None:
 def limit_runtime(
     session: Session,
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path or id of the queue.")],
-    time: Annotated[
-        str | None, typer.Argument(metavar="TIME", help="36h or 2d; none lifts the limit. Left out: show it.")
-    ] = None,
+    time: Annotated[str | None, typer.Argument(metavar="TIME", help="Run time limit: 36h, 2d or none; default: show it.")] = None,
     default: Annotated[
         str | None,
         typer.Option(
-            "--default", metavar="TIME", help="How long jobs without max_runtime are planned to run: 2h, or none. It ends no job."
+            "--default",
+            metavar="TIME",
+            help="Default run time, for planning jobs without max_runtime: 2h, or none. It ends no job.",
         ),
     ] = None,
 ) -> None:
-    """Limit how long jobs of a queue, and of those below it, may run."""
+    """Set the run time limit of a queue and its child queues."""
     found = session.client.queues.get(queue)
     given = {
         name: formats.parse_runtime(plain(found["name"]), text)
@@ -154,12 +171,12 @@ def limit_runtime(
     rules = session.client.quota.set_rules(found["id"], **given) if given else session.client.quota.rules(found["id"])
     longest, planned = rules["effective_max_runtime_seconds"], rules.get("effective_default_runtime_seconds")
     text = (
-        _("Jobs of {queue} may run for any time.", queue=plain(found["name"]))
+        _("Jobs of {queue} have no run time limit.", queue=plain(found["name"]))
         if longest is None
-        else _("Jobs of {queue} may run for {time}.", queue=plain(found["name"]), time=formats.duration_text(longest))
+        else _("Jobs of {queue} may run for at most {time}.", queue=plain(found["name"]), time=formats.duration_text(longest))
     )
     if longest is None and planned is not None:
-        text += " " + _("Those without max_runtime are planned with {time}.", time=formats.duration_text(planned))
+        text += " " + _("Jobs without max_runtime are planned with {time}.", time=formats.duration_text(planned))
     session.show_done(rules, text)
 
 
@@ -167,10 +184,10 @@ def limit_runtime(
 def limit_counts(
     session: Session,
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path or id of a tenant's top queue.")],
-    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Jobs that run: 10, or none.")] = None,
-    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Tasks that run: 64, or none.")] = None,
+    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Running jobs: 10, or none.")] = None,
+    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Running tasks: 64, or none.")] = None,
 ) -> None:
-    """Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it."""
+    """Limit the jobs and containers of a tenant, of all users together; without options, show the limit."""
     found = session.client.queues.get(queue)
     given = {
         name: None if text.strip().lower() == "none" else _whole(text)
@@ -190,21 +207,21 @@ def limit_counts(
 
 @command()
 def list_caps(session: Session) -> None:
-    """Show what one person may hold in the tenant at a time."""
-    session.show(session.client.quota.caps(session.tenant), CAP_COLUMNS, empty=_("Nobody is capped."), key="user")
+    """Show the per-user caps of the tenant."""
+    session.show(session.client.quota.caps(session.tenant), CAP_COLUMNS, empty=_("No user has a cap."), key="user")
 
 
 @command()
 def set_cap(
     session: Session,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="One person; everybody else when left out.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="User of the cap; default: all other users.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs: 8, 0.5, or none.")] = None,
-    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Jobs that run: 10, or none.")] = None,
-    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Tasks that run: 64, or none.")] = None,
+    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Running jobs: 10, or none.")] = None,
+    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Running tasks: 64, or none.")] = None,
 ) -> None:
-    """Cap what one person may hold in the tenant at a time; what is not named stays, `none` lifts a cap.
+    """Set per-user caps of the tenant; caps that are not named stay, `none` removes one.
 
-    A line for one person stands in place of the line for everybody. It acts on what starts next: nothing is stopped.
+    A cap of one user replaces the cap of all users. Caps apply to future starts: no running job is stopped.
     """
     given: dict[str, int | None] = {}
     if gpu is not None:
@@ -213,7 +230,7 @@ def set_cap(
         if text is not None:
             given[name] = None if text.strip().lower() == "none" else _whole(text)
     if not given:
-        raise UsageMistake(_("Say what is capped: --gpu, --jobs or --containers."), hint="berth queues cap --user bob --gpu 8")
+        raise UsageMistake(_("Give at least one cap: --gpu, --jobs or --containers."), hint="berth queues cap --user bob --gpu 8")
     before = session.client.quota.caps(session.tenant)
     lines = [{**line, "user": line["user"] and line["user"]["id"]} for line in before]
     ids = {line["user"]["name"]: line["user"]["id"] for line in before if line["user"]}
@@ -224,7 +241,7 @@ def set_cap(
     if any(changed.get(name) is not None for name in ("gpu_millis", "jobs", "containers")):
         kept.append(changed)
     rows = session.client.quota.set_caps(session.tenant, kept)
-    whom = plain(user) if user is not None else _("everybody")
+    whom = plain(user) if user is not None else _("all users")
     session.show_done({"items": rows}, _("The cap of {whom} is set.", whom=whom))
 
 
@@ -244,7 +261,7 @@ def changes_of(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
         for name, text in amounts.items():
             resource = RESOURCES.get(str(name))
             if resource is None:
-                raise UsageMistake(_("{name} is no resource.", name=plain(str(name))), hint="gpu, cpu, memory")
+                raise UsageMistake(_("{name} is not a resource.", name=plain(str(name))), hint="gpu, cpu, memory")
             change = changes.setdefault(
                 resource, {"queue": str(entry["queue"]), "pool": str(entry["pool"]), "resource": resource}
             )
@@ -262,12 +279,12 @@ def changes_of_file(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise UsageMistake(_("{path} cannot be read: {reason}", path=plain(str(path)), reason=error.strerror or "")) from None
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError):
-        raise UsageMistake(_("{path} is no YAML.", path=plain(str(path))), hint=EXAMPLE) from None
+        raise UsageMistake(_("{path} is not YAML.", path=plain(str(path))), hint=EXAMPLE) from None
     if isinstance(entries, Mapping):
         entries = entries.get("changes")
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise UsageMistake(
-            _("{path} holds no list of changes.", path=plain(str(path))), hint="- {queue: q, pool: p, ceiling: {gpu: 8}}"
+            _("{path} has no list of changes.", path=plain(str(path))), hint="- {queue: q, pool: p, ceiling: {gpu: 8}}"
         )
     return [change for entry in entries for change in changes_of(entry)]
 
@@ -292,14 +309,14 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
         for part in word.split(","):
             name, equals, value = part.partition("=")
             if not equals:
-                raise UsageMistake(_("{word} names no amount.", word=plain(word)), hint="gpu=8")
+                raise UsageMistake(_("{word} has no amount.", word=plain(word)), hint="gpu=8")
             pairs[name.strip()] = value
     return pairs
 
 
 def _whole(text: str) -> int:
     if not text.strip().isdecimal() or len(text) > 15:
-        raise UsageMistake(_("{number!r} is no whole number.", number=text), hint="0, 1, 2 ...")
+        raise UsageMistake(_("{number!r} is not an integer.", number=text), hint="0, 1, 2 ...")
     return int(text)
 
 
@@ -326,11 +343,11 @@ def _show_forecast(session: Session, edit: Mapping[str, Any]) -> None:
         )
         note(text, style="yellow")
     for job in forecast["jobs"] or ():
-        note(f"  {plain(job['name'])}: {_(job['what'].replace('_', ' '))} ({plain(job['why'])})")
+        note(f"  {plain(job['name'])}: {_(OUTCOMES.get(job['what'], job['what']))} ({plain(job['why'])})")
     if forecast["problems"]:
-        note(_("This edit would be refused."), style="red")
+        note(_("The edit would be refused."), style="red")
         raise typer.Exit(1)
-    note(_("This edit would be made; nothing was changed."))
+    note(_("The edit would be accepted; nothing was changed."))
 
 
 def _changes_text(edit: Any) -> str:
@@ -347,6 +364,7 @@ def _value_text(change: Mapping[str, Any], name: str) -> str:
     return str(value) if name == "weight" else amount_text(change["resource"], value)
 
 
+OUTCOMES = {"is_evicted": "is preempted"}  # Others are said as the API does.
 REQUEST_COLUMNS = [
     Column("REQUEST", lambda row: row["id"]),
     Column("STATE", lambda row: _(row["state"])),
@@ -366,7 +384,7 @@ EDIT_COLUMNS = [
     Column("WHY", lambda edit: plain(edit["comment"]) or formats.NOTHING, wide=True),
 ]
 CAP_COLUMNS = [
-    Column("USER", lambda line: formats.name_of(line["user"]) if line["user"] else _("everybody")),
+    Column("USER", lambda line: formats.name_of(line["user"]) if line["user"] else _("all users")),
     Column("GPU", lambda line: amount_text("gpu_millis", line["gpu_millis"]), right=True),
     Column("JOBS", lambda line: _("none") if line["jobs"] is None else str(line["jobs"]), right=True),
     Column("CONTAINERS", lambda line: _("none") if line["containers"] is None else str(line["containers"]), right=True),

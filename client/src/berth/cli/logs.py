@@ -31,19 +31,17 @@ def logs(
     session: Session,
     job: JobArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the job has ended. Ctrl+C leaves; the job goes on.")
+        bool, typer.Option("--follow", "-f", help="Follow the log until the job ends. Ctrl+C stops following; the job continues.")
     ] = False,
-    tail: Annotated[
-        int | None, typer.Option("--tail", "-n", min=0, max=TAIL_MAX, help="Begin with the last so many lines.")
-    ] = None,
+    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, max=TAIL_MAX, help="Start with the last N lines.")] = None,
     since: Annotated[str | None, typer.Option("--since", help="Only from this time on: 10m, 2h, or 2027-01-31T18:00.")] = None,
     role: Annotated[str | None, typer.Option("--role", help="Only tasks of this role.")] = None,
     index: Annotated[int | None, typer.Option("--index", min=0, help="Only tasks of this index.")] = None,
     stream: Annotated[str | None, typer.Option("--stream", help="Only stdout, or only stderr.")] = None,
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Another attempt than the latest.")] = None,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Number of the attempt; default: the latest.")] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Prefix each line with its time.")] = False,
 ) -> None:
-    """Print a job's log. With several tasks each line says whose it is; with --json each line is one document."""
+    """Print a job's log. With several tasks, each line begins with its task; with --json, each line is a document."""
     client = session.client
     job_id = client.jobs.resolve(job)
     lines = client.jobs.logs(
@@ -70,7 +68,7 @@ def logs(
 def say_detached(job: str) -> None:
     """What Ctrl+C means: you leave, the job stays."""
     note("")
-    note(_("Detached; the job goes on: berth logs -f {job}", job=plain(job)), style="bold")
+    note(_("Detached; the job continues: berth logs -f {job}", job=plain(job)), style="bold")
 
 
 def has_several_tasks(client: Client, job_id: str) -> bool:

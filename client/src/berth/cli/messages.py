@@ -22,9 +22,9 @@ def _(text: str, **values: object) -> str:
     return template.format(**values) if values else template
 
 
-def counted(count: int, one: str, many: str, **values: object) -> str:
+def counted(count: int, singular: str, many: str, **values: object) -> str:
     """The text for one where `count` is 1, else that for several, in the user's language; `{count}` is filled in."""
-    return _(one if count == 1 else many, count=count, **values)
+    return _(singular if count == 1 else many, count=count, **values)
 
 
 @cache

@@ -33,9 +33,9 @@ def metrics(
     job: JobArgument,
     metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only this task, such as worker-0.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing, until the job has ended.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until the job has ended.")] = False,
 ) -> None:
-    """Show CPU, memory, disk and GPU use of each task: the latest value, the highest, and the course."""
+    """Show CPU, memory, disk and GPU usage of each task: latest value, maximum and trend."""
     jobs = session.client.jobs
     job_id = jobs.resolve(job)
     if watch and not session.is_for_programs:
@@ -43,7 +43,7 @@ def metrics(
         return
     series = jobs.metrics(job_id, metric=metric, task=task)
     if session.is_for_programs:
-        print_data([_document(one) for one in series], session.form)
+        print_data([_document(entry) for entry in series], session.form)
     elif series:
         sys.stdout.write(table_text(series, COLUMNS))
     else:
@@ -75,11 +75,11 @@ def _watch(session: Session, job_id: str, metric: str | None, task: str | None) 
 
 
 def _nothing_text(job: Job) -> str:
-    """Why there is nothing to show: it is too early, or too late."""
+    """Placement is nothing to show: it is too early, or too late."""
     ended_at = formats.moment(job.data.get("ended_at"))
     if ended_at and (datetime.now(UTC) - ended_at).total_seconds() > GIVEN_UP_SECONDS:
-        return _("Nothing was measured; the job was too short, or its figures are no longer kept.")
-    return _("Nothing has been measured yet; figures appear about {seconds} s later.", seconds=SHOWN_AFTER_SECONDS)
+        return _("No measurements: the job was too short, or their retention is over.")
+    return _("No measurements yet; they appear about {seconds} s later.", seconds=SHOWN_AFTER_SECONDS)
 
 
 def value_text(value: float | None, unit: str) -> str:
@@ -116,5 +116,5 @@ COLUMNS = [
     Column("METRIC", lambda series: plain(series.metric) + (f" ({_('simulated')})" if series.simulated else "")),
     Column("NOW", lambda series: value_text(series.latest, series.unit), right=True),
     Column("HIGHEST", lambda series: value_text(_highest(series), series.unit), right=True),
-    Column("COURSE", lambda series: (formats.sparkline(list(series.values), SPARK_WIDTH), "cyan"), shrinks=True),
+    Column("TREND", lambda series: (formats.sparkline(list(series.values), SPARK_WIDTH), "cyan"), shrinks=True),
 ]

@@ -47,9 +47,11 @@ class Column:
     shrinks: bool = False  # May be cut to fit the terminal; others are not.
 
 
-def print_data(data: object, form: Format) -> None:
-    """Print JSON or YAML; characters that a terminal would obey are escaped."""
-    if form is Format.YAML:
+def print_data(data: object, form: Format, *, key: str = "") -> None:
+    """Print JSON or YAML; characters that a terminal would obey are escaped. `key`: what `-o name` prints of it."""
+    if form is Format.NAME and key and isinstance(data, Mapping):
+        print_names([data], key)
+    elif form is Format.YAML:
         import yaml
 
         from berth.cli.blocks import BlockDumper
@@ -76,12 +78,21 @@ def print_rows(
     if form in (Format.JSON, Format.YAML):
         print_data(listed, form)
     elif form is Format.NAME:
-        for row in listed:
-            print(plain(row.get(key, "")))
+        print_names(listed, key)
     elif not listed:
-        print(empty or _("Nothing there."), file=sys.stderr)
+        print(empty or _("No files."), file=sys.stderr)
     else:
         sys.stdout.write(table_text(listed, columns, wide=form is Format.WIDE))
+
+
+def print_names(rows: Iterable[Mapping[str, Any]], key: str) -> None:
+    """One line for each value of `key`: text as it is, of an object its name, of a list each entry. What is not there is none."""
+    for row in rows:
+        value = row.get(key)
+        for entry in value if isinstance(value, (list, tuple)) else (value,):
+            name = entry.get("name") if isinstance(entry, Mapping) else entry
+            if name not in (None, ""):
+                print(plain(name))
 
 
 def table_text(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool = False, width: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""`berth users`, `audit` and `notify`."""
+"""`berth users` and `audit`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.invitations import accept, invite
 from berth.cli.inviting import LinkFile, invite_all, new_people, tell_invited
 from berth.cli.messages import _
-from berth.cli.output import Column, note
+from berth.cli.output import Column
 from berth.errors import NotFound
 from berth.naming import is_id
 from berth.sanitize import plain
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Name or id of the user.")]
-NumberOption = Annotated[int, typer.Option("--number", "-n", min=1, help="At most so many.")]
+NumberOption = Annotated[int, typer.Option("--number", "-n", min=1, help="Maximum number of rows.")]
 
 
 @command()
@@ -34,10 +34,11 @@ def import_users(
     session: Session,
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file; - is standard input.")],
     links: Annotated[
-        str | None, typer.Option("--invite", metavar="LINKS", help="Invite all new people; the links go to this new CSV file.")
+        str | None,
+        typer.Option("--invite", metavar="LINKS", help="Invite all new users; the links are written to this new CSV file."),
     ] = None,
 ) -> None:
-    """Make users and memberships from a CSV file; all lines or none. New people get in by an invitation."""
+    """Create users and memberships from a CSV file, all lines or none. New users sign in by an invitation."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -53,13 +54,13 @@ def import_users(
 
 @command()
 def disable(session: Session, user: UserArgument) -> None:
-    """Lock a user out at once; tokens stop working, jobs and records stay."""
+    """Disable a user at once: tokens stop working; jobs and records stay."""
     _set_active(session, user, active=False)
 
 
 @command()
 def enable(session: Session, user: UserArgument) -> None:
-    """Let a disabled user in again."""
+    """Enable a disabled user."""
     _set_active(session, user, active=True)
 
 
@@ -69,62 +70,10 @@ def audit(
     number: NumberOption = 50,
     verb: Annotated[str | None, typer.Option("--verb", help="Only this operation, such as job.submit.")] = None,
 ) -> None:
-    """Show who did what, newest first."""
+    """Show the audit log, newest first."""
     session.show(
-        session.client.activity.audit(limit=number, verb=verb), AUDIT_COLUMNS, empty=_("Nothing is recorded that you may see.")
+        session.client.activity.audit(limit=number, verb=verb), AUDIT_COLUMNS, empty=_("No audit records that you may see.")
     )
-
-
-@command()
-def list_subscriptions(session: Session) -> None:
-    """List what you are told about."""
-    session.show(session.client.activity.subscriptions(), SUBSCRIPTION_COLUMNS, empty=_("None yet: berth notify add --mail"))
-
-
-@command()
-def add_subscription(
-    session: Session,
-    mail: Annotated[bool, typer.Option("--mail", help="By mail to your address.")] = False,
-    webhook: Annotated[str | None, typer.Option("--webhook", metavar="URL", help="By signed request to this address.")] = None,
-    on: Annotated[
-        list[str] | None, typer.Option("--on", metavar="STATE", help="When a job becomes so: succeeded, failed, stopped.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all-jobs", help="All jobs of the tenant, not only yours.")] = False,
-) -> None:
-    """Be told when a job ends. The secret that signs a webhook is shown once."""
-    if mail == bool(webhook):
-        raise UsageMistake(_("Say how: --mail, or --webhook URL."))
-    wanted: dict[str, Any] = {"channel": "mail" if mail else "webhook", "kinds": on or ["succeeded", "failed"]}
-    if webhook:
-        wanted["target"] = webhook
-    if every:
-        wanted |= {"jobs": "all", "tenant": session.tenant}
-    subscription = session.client.activity.subscribe(**wanted)
-    session.show_done(subscription, _("You will be told."))
-    if subscription.get("problem") == "no_mail_server":
-        note(_("No mail will arrive yet: this installation has no mail server. An operator sets BERTH_MAIL_URL."), style="yellow")
-    if subscription.get("secret") and not session.is_for_programs:
-        note(_("Check signatures with this; it is shown once:"))
-        print(plain(subscription["secret"]))
-
-
-@command()
-def remove_subscription(session: Session, subscription: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """Be told no longer."""
-    session.client.activity.unsubscribe(subscription)
-    session.show_done({"id": subscription}, _("You will not be told any more."))
-
-
-@command()
-def deliveries(session: Session, number: NumberOption = 50) -> None:
-    """Show what was sent to you, and what could not be."""
-    session.show(session.client.activity.deliveries(limit=number), DELIVERY_COLUMNS, empty=_("Nothing was sent yet."))
-
-
-@command()
-def retry(session: Session, delivery: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """Send once more what could not be delivered."""
-    session.show_done(session.client.activity.retry_delivery(delivery), _("It will be sent again."))
 
 
 def _set_active(session: Session, user: str, *, active: bool) -> None:
@@ -132,7 +81,7 @@ def _set_active(session: Session, user: str, *, active: bool) -> None:
     if found is None:
         raise NotFound(_("There is no user {user!r} that you may see.", user=user), hint="berth users", status=404)
     changed = session.client.users.change(str(found["id"]), is_active=active)
-    text = _("{user} may sign in again.") if active else _("{user} is locked out.")
+    text = _("{user} is enabled.") if active else _("{user} is disabled.")
     session.show_done(changed, text.format(user=plain(user)))
 
 
@@ -154,21 +103,7 @@ AUDIT_COLUMNS = [
     Column("WHO", lambda row: formats.name_of(row["actor"]), shrinks=True),
     Column("WHAT", lambda row: plain(row.get("verb", ""))),
     Column("TO", _target, shrinks=True),
-    Column("REQUEST", lambda row: plain(row.get("request_id") or ""), wide=True),
-]
-SUBSCRIPTION_COLUMNS = [
-    Column("ID", lambda row: row["id"]),
-    Column("HOW", lambda row: plain(row.get("channel", ""))),
-    Column("WHEN", lambda row: ", ".join(plain(state) for state in row.get("kinds") or [])),
-    Column("TO", lambda row: plain(row.get("target") or formats.NOTHING), shrinks=True),
-]
-DELIVERY_COLUMNS = [
-    Column("TIME", lambda row: formats.time_text(row["created_at"])),
-    Column("ABOUT", lambda row: plain(row.get("kind", ""))),
-    Column("STATE", lambda row: formats.state_text(row.get("state"))),
-    Column("TRIES", lambda row: str(row.get("tries", formats.NOTHING)), right=True),
-    Column("LAST ERROR", lambda row: plain(row.get("last_error") or ""), shrinks=True),
-    Column("ID", lambda row: row["id"]),
+    Column("REQUEST ID", lambda row: plain(row.get("request_id") or ""), wide=True),
 ]
 users = make_group(
     "users",
@@ -182,10 +117,4 @@ users = make_group(
         "disable": disable,
         "enable": enable,
     },
-)
-notify = make_group(
-    "notify",
-    list_subscriptions,
-    "Choose what you are told about, and how.",
-    {"list": list_subscriptions, "add": add_subscription, "remove": remove_subscription, "log": deliveries, "retry": retry},
 )

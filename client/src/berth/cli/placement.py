@@ -18,7 +18,7 @@ EFFECTS = ("avoid", "keep-out")
 EXAMPLE_TAINT = "berth nodes taint NODE fpga flaky=avoid"
 EXAMPLE_EDIT = "berth pools edit a100 --policy pack --gpu-shares on --shared-gpus-max 2"
 
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the node.")]
 PoolArgument = Annotated[str, typer.Argument(metavar="POOL", help="Name or id of the pool.")]
 
 
@@ -26,19 +26,22 @@ PoolArgument = Annotated[str, typer.Argument(metavar="POOL", help="Name or id of
 def taint(
     session: Session,
     node: NodeArgument,
-    taints: Annotated[list[str], typer.Argument(metavar="TAINT", help="Name, or name=avoid; alone it keeps jobs out.")],
+    taints: Annotated[
+        list[str],
+        typer.Argument(metavar="TAINT", help="Taint: a name keeps other jobs out, name=avoid makes them prefer other nodes."),
+    ],
 ) -> None:
-    """Keep a machine for jobs that tolerate its taints; with =avoid others come last. What runs there goes on."""
+    """Taint a node: only jobs that tolerate the taint start there; with =avoid, others use it last. Running jobs continue."""
     wanted = {}
     for entry in taints:
         name, equals, effect = entry.partition("=")
         if not name or (equals and effect not in EFFECTS):
-            raise UsageMistake(_("{entry!r} is no taint: write its name, or name=avoid.", entry=entry), hint=EXAMPLE_TAINT)
+            raise UsageMistake(_("{entry!r} is not a taint: write its name, or name=avoid.", entry=entry), hint=EXAMPLE_TAINT)
         wanted[name] = effect or "keep-out"
     changed = session.client.clusters.taint(node, wanted)
     name = plain(changed["name"])
-    session.show_done(changed, _("{node} has the taints {taints} now.", node=name, taints=taints_text(changed)), key="name")
-    hint(_("placement: {{tolerates: [{taint}]}} in the file of a job lets it go there.", taint=plain(next(iter(wanted)))))
+    session.show_done(changed, _("Taints of {node}: {taints}.", node=name, taints=taints_text(changed)), key="name")
+    hint(_("A job file tolerates it with placement: {{tolerates: [{taint}]}}.", taint=plain(next(iter(wanted)))))
 
 
 @command()
@@ -47,18 +50,18 @@ def untaint(
     node: NodeArgument,
     taints: Annotated[list[str], typer.Argument(metavar="TAINT", help="Names of taints.")],
 ) -> None:
-    """Take taints of a machine away that an operator gave it. Those that its cluster gives it stay."""
+    """Remove taints that an operator set on a node. Taints that the cluster set stay."""
     changed = session.client.clusters.taint(node, dict.fromkeys(taints))
     left = taints_text(changed) or _("none")
-    session.show_done(changed, _("{node} has the taints {taints} now.", node=plain(changed["name"]), taints=left), key="name")
+    session.show_done(changed, _("Taints of {node}: {taints}.", node=plain(changed["name"]), taints=left), key="name")
 
 
 @command()
 def show_pool(session: Session, pool: PoolArgument) -> None:
-    """Show one pool and how it is filled. The word `show` may be left out."""
+    """Show a pool and its placement policy. The word `show` is optional."""
     found = session.client.clusters.pool(pool)
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="name")
         return
     rules = found.get("rules") or {}
     print_facts(
@@ -86,16 +89,23 @@ def edit_pool(
     pool: PoolArgument,
     policy: Annotated[str | None, typer.Option("--policy", help="fragmentation, pack, spread, ratio; or default.")] = None,
     weight: Annotated[
-        list[str] | None, typer.Option("--weight", metavar="TERM=N", help="Weight of a term, all anew; or default.")
+        list[str] | None,
+        typer.Option(
+            "--weight", metavar="TERM=N", help="Scoring weights, TERM=N, may be repeated; replaces all. `default` resets them."
+        ),
     ] = None,
-    shares: Annotated[str | None, typer.Option("--gpu-shares", metavar="on|off", help="Lend parts of GPUs.")] = None,
+    shares: Annotated[str | None, typer.Option("--gpu-shares", metavar="on|off", help="Allow fractions of a GPU.")] = None,
     shared_max: Annotated[
-        str | None, typer.Option("--shared-gpus-max", metavar="N", help="At most so many are shared; or default.")
+        str | None, typer.Option("--shared-gpus-max", metavar="N", help="Maximum number of shared GPUs; or default.")
     ] = None,
-    levels: Annotated[str | None, typer.Option("--levels", metavar="LIST", help="Of island,switch,rack; or default.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Another name; job files that say the old one find no pool.")] = None,
+    levels: Annotated[
+        str | None, typer.Option("--levels", metavar="LIST", help="Topology levels, of island,switch,rack; or default.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="New name; job files with the old name no longer find the pool.")
+    ] = None,
 ) -> None:
-    """Rename a pool, and change how it is filled; what is not named stays. It holds for what starts next."""
+    """Rename a pool, or change its placement policy; settings that are not named stay. The policy applies to future starts."""
     rules: dict[str, Any] = {} if name is None else {"name": name}
     if policy is not None:
         rules["policy"] = None if policy == DEFAULT else policy
@@ -110,16 +120,16 @@ def edit_pool(
     if levels is not None:
         rules["levels"] = None if levels == DEFAULT else [level.strip() for level in levels.split(",") if level.strip()]
     if not rules:
-        raise UsageMistake(_("Say what changes."), hint=EXAMPLE_EDIT)
+        raise UsageMistake(_("Give at least one change."), hint=EXAMPLE_EDIT)
     changed = session.client.clusters.edit_pool(pool, **rules)
-    told = _("Pool {pool} is filled by the new rules from now on.", pool=plain(changed["name"]))
+    told = _("Pool {pool} has a new placement policy.", pool=plain(changed["name"]))
     if name is not None:
-        told = _("Pool {old} is called {pool} now.", old=plain(pool), pool=plain(changed["name"]))
+        told = _("Pool {old} is renamed to {pool}.", old=plain(pool), pool=plain(changed["name"]))
     session.show_done(changed, told, key="name")
 
 
 def taints_text(node: Any) -> str:
-    """The taints of a machine, whoever gave them."""
+    """The taints of a node, from the cluster and from operators."""
     return ", ".join(
         plain(name) if effect == "keep-out" else f"{plain(name)}={plain(effect)}"
         for name, effect in (node.get("taints") or {}).items()
@@ -158,7 +168,7 @@ def _idle_text(model: str, idle: Any) -> str:
     counts = sorted((idle.get("machines") or {}).items(), reverse=True)
     machines = ", ".join(f"{int(count)} x {plain(gpus)}" for gpus, count in counts)
     return _(
-        "{model}: {gpus} on machines {machines}; largest task {task}, largest job {job}",
+        "{model}: {gpus} on nodes {machines}; largest task {task}, largest job {job}",
         model=plain(model), gpus=idle.get("gpus"), machines=machines, task=idle.get("largest_task"), job=idle.get("largest_job"),
     )  # fmt: skip
 
@@ -176,18 +186,18 @@ def _learned_text(learned: Mapping[str, Any] | None) -> str:
     if learned is None:
         return ""
     chosen = _("{weights} since {time}", weights=_weights_text(learned["weights"]), time=formats.time_text(learned["chosen_at"]))
-    tried = [f"{_weights_text(one['weights'])}: {one['allocated']:.2%}" for one in learned["tried"]]
+    tried = [f"{_weights_text(trial['weights'])}: {trial['allocated']:.2%}" for trial in learned["tried"]]
     return "\n".join([chosen, *tried])
 
 
 def _weight(entry: str) -> tuple[str, int]:
     term, equals, number = entry.partition("=")
     if not term or not equals:
-        raise UsageMistake(_("{entry!r} is no weight: write TERM=N.", entry=entry), hint=EXAMPLE_EDIT)
+        raise UsageMistake(_("{entry!r} is not a weight: write TERM=N.", entry=entry), hint=EXAMPLE_EDIT)
     return term, _number(number)
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise UsageMistake(_("{number!r} is no whole number.", number=text), hint=EXAMPLE_EDIT)
+        raise UsageMistake(_("{number!r} is not an integer.", number=text), hint=EXAMPLE_EDIT)
     return int(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from berth.cli import formats
 from berth.cli.copy import files_text
-from berth.cli.expected import PROMISES_LEAST, unexpected_text
+from berth.cli.expected import PREDICTIONS_LEAST, unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_facts, table_text
 from berth.cli.paint import paint
@@ -61,7 +61,7 @@ def _command_text(role: Any) -> str:
 
 def _where_text(spec: Mapping[str, Any]) -> str:
     named = [plain(spec[key]) for key in ("cluster", "pool") if spec.get(key)]
-    return "/".join(named) or _("the scheduler picks")
+    return "/".join(named) or _("chosen by the scheduler")
 
 
 def _image_text(image: Any) -> str:
@@ -93,20 +93,20 @@ def _print_forecast(forecast: Mapping[str, Any]) -> None:
         return money(low, currency) if low == high else f"{money(low, '').strip()} – {money(high, currency)}"
 
     columns = [
-        Column("ASK", lambda option: _(SIZES[option["size"]])),
+        Column("SIZE", lambda option: _(SIZES[option["size"]])),
         Column("TOTAL", lambda option: formats.resources_text(option["total"])),
         Column("START", _start_text),
-        Column("AN HOUR", lambda option: cost(option, "micros_per_hour"), right=True),
+        Column("PER HOUR", lambda option: cost(option, "micros_per_hour"), right=True),
     ]
     if lasts is not None:
-        columns.append(Column("IN ALL", lambda option: cost(option, "micros"), right=True))
-    heading(_("When it would start, and what it would cost"))
+        columns.append(Column("TOTAL COST", lambda option: cost(option, "micros"), right=True))
+    heading(_("Predicted start and cost"))
     print(table_text(forecast["options"], columns))
     if lasts is not None:
-        note(_("It is thought to run for {time}; a smaller one may take longer.", time=formats.duration_text(lasts)))
+        note(_("Predicted run time: {time}; a smaller job may run longer.", time=formats.duration_text(lasts)))
     past = forecast["past"]
-    if past["promises"] >= PROMISES_LEAST and past["by_p90"] is not None:
-        note(_("Of the last {count} such times, {rate} were kept.", count=past["promises"], rate=f"{past['by_p90']:.0%}"))
+    if past["predictions"] >= PREDICTIONS_LEAST and past["by_p90"] is not None:
+        note(_("{rate} of the last {count} predictions were kept.", count=past["predictions"], rate=f"{past['by_p90']:.0%}"))
 
 
 def _start_text(option: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _start_text(option: Mapping[str, Any]) -> str:
     return f"{begins} – {formats.time_text(late)}" if late is not None and late != soon else begins
 
 
-SIZES = {"asked": "as asked", "half": "half", "quarter": "a quarter"}
+SIZES = {"asked": "as requested", "half": "half", "quarter": "a quarter"}
 ROLE_COLUMNS = [
     Column("ROLE", lambda role: plain(role["name"])),
     Column("TASKS", lambda role: str(role["replicas"]), right=True),

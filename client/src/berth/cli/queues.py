@@ -44,11 +44,11 @@ def list_queues(session: Session) -> None:
 def create_queue(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new queue.")],
-    parent: Annotated[str | None, typer.Option("--parent", help="Queue to split; the tenant's own when left out.")] = None,
+    parent: Annotated[str | None, typer.Option("--parent", help="Parent queue; default: the tenant's top queue.")] = None,
 ) -> None:
-    """Split a queue of the tenant: jobs may wait in the new one, and it may have limits of its own."""
+    """Create a child queue: jobs can be submitted to it, and it can have limits of its own."""
     queue = session.client.queues.create(name, parent=parent)
-    session.show_done(queue, _("Queue {path} is there.", path=plain(queue["path"])))
+    session.show_done(queue, _("Queue {path} is created.", path=plain(queue["path"])))
     hint(_("berth queues limit {name} --pool POOL --gpu 4   ·   berth submit -q {name} ...", name=plain(name)))
 
 
@@ -56,29 +56,29 @@ def create_queue(
 def rename_queue(
     session: Session, queue: QueueArgument, name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")]
 ) -> None:
-    """Give a queue another name; jobs stay in it."""
+    """Rename a queue; its jobs stay in it."""
     changed = session.client.queues.rename(queue, name)
-    session.show_done(changed, _("Queue {old} is called {new} now.", old=plain(queue), new=plain(changed["name"])))
+    session.show_done(changed, _("Queue {old} is renamed to {new}.", old=plain(queue), new=plain(changed["name"])))
 
 
 @command()
 def limit_queue(
     session: Session,
     queue: QueueArgument,
-    pool: Annotated[str, typer.Option("--pool", help="Pool that is limited; CLUSTER/POOL where several have the name.")],
+    pool: Annotated[str, typer.Option("--pool", help="Pool to limit; CLUSTER/POOL where several have the name.")],
     cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores: 16, 0.5, or none.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory: 64Gi, or none.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs: 8, 0.5, or none.")] = None,
 ) -> None:
-    """Set what all jobs of a queue, and of those below it, may hold of a pool at a time; `none` lifts a limit.
+    """Set the ceiling of a queue in a pool: all that its jobs, child queues included, may hold; `none` removes a limit.
 
-    What is not named, and other pools, keep their limits. It acts on what starts next: nothing is stopped.
+    Resources and pools that are not named keep their limits. Limits apply to future starts: no running job is stopped.
     """
     given = {"cpu_millis": cpu, "memory_bytes": memory, "gpu_millis": gpu}
     ceilings = {name: parse_ceiling(name, text) for name, text in given.items() if text is not None}
     if not ceilings:
         raise UsageMistake(
-            _("Say what may be used: --cpu, --memory or --gpu."), hint="berth queues limit QUEUE --pool POOL --gpu 8"
+            _("Give at least one limit: --cpu, --memory or --gpu."), hint="berth queues limit QUEUE --pool POOL --gpu 8"
         )
     changed = session.client.queues.limit(queue, pool, **ceilings)
     share = next(share for share in changed["pools"] if pool in (share["pool"]["id"], share["pool"]["name"], _long_name(share)))
@@ -89,14 +89,14 @@ def limit_queue(
     session.show_done(changed, text)
     over = [name for name in ceilings if (share["ceiling"][name] is not None and share["used"][name] > share["ceiling"][name])]
     if over and not session.is_for_programs:
-        note(_("! More than that is in use now. Nothing is stopped; nothing new starts until it has fallen."), style="yellow")
+        note(_("! Usage exceeds the new limit. No running job is stopped; no job starts until usage has fallen."), style="yellow")
 
 
 @command()
 def quota(
     session: Session, queue: Annotated[str | None, typer.Argument(metavar="QUEUE", help="Only this queue.")] = None
 ) -> None:
-    """Show for each queue and pool what may be used, and what is used now."""
+    """Show limits and current usage of each queue in each pool."""
     rows = [session.client.queues.get(queue)] if queue else list(session.client.queues.list())
     session.show(list(quota_rows(rows)), QUOTA_COLUMNS, empty=_("No limits and nothing in use."), key="queue")
 
@@ -169,7 +169,7 @@ QUOTA_COLUMNS = [
     Column("USED", lambda row: _amount(row["resource"], row["used"]), right=True),
     Column("GUARANTEE", lambda row: _promised(row, "guarantee"), right=True),
     Column("DESERVED", lambda row: _promised(row, "deserved"), right=True),
-    Column("MAY USE", lambda row: _amount(row["resource"], row["ceiling"]), right=True),
+    Column("LIMIT", lambda row: _amount(row["resource"], row["ceiling"]), right=True),
     Column("", _bar),
 ]
 queues = make_group(

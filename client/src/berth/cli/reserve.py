@@ -1,4 +1,4 @@
-"""`berth reserve`: GPUs of a pool for a window, for the jobs of one's own queue."""
+"""`berth reserve`: GPUs of a pool for a window, for the jobs of a queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ EXAMPLE = "berth reserve 8 --pool a100 --from 2027-01-31T20:00 --for 10h"
 @command()
 def list_bookings(
     session: Session,
-    state: Annotated[str | None, typer.Option("--state", help="Only held, ended, no_show or cancelled.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only bookings in this state: held, ended, no_show or cancelled.")
+    ] = None,
 ) -> None:
     """Show bookings of GPUs, newest first."""
     session.show(session.client.bookings.list(state=state), BOOKING_COLUMNS, empty=_("Nothing is booked."))
@@ -28,17 +30,19 @@ def list_bookings(
 @command()
 def book(
     session: Session,
-    gpus: Annotated[str, typer.Argument(metavar="GPUS", help="How many GPUs.")],
-    pool: Annotated[str, typer.Option("--pool", help="Of which pool; CLUSTER/POOL where several have the name.")],
-    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="When it begins; now when left out.")] = None,
-    length: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="For how long: 10h, 2d.")] = None,
-    end: Annotated[str | None, typer.Option("--until", metavar="TIME", help="When it ends.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="For jobs of this queue; the tenant's own.")] = None,
-    comment: Annotated[str, typer.Option("--comment", help="Why, for the record.")] = "",
+    gpus: Annotated[str, typer.Argument(metavar="GPUS", help="Number of GPUs.")],
+    pool: Annotated[str, typer.Option("--pool", help="Pool; CLUSTER/POOL where several have the name.")],
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the window; default: now.")] = None,
+    length: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="Duration: 10h, 2d.")] = None,
+    end: Annotated[str | None, typer.Option("--until", metavar="TIME", help="End of the window.")] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-q", help="Queue that may use the booking; default: the tenant's top queue.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="Reason, for the record.")] = "",
 ) -> None:
-    """Book GPUs of a pool for a window: nobody else gets them then. Given back when nobody comes in time."""
+    """Make an advance reservation: book GPUs of a pool for a time window. A booking that no job uses in time is released."""
     if (length is None) == (end is None):
-        raise UsageMistake(_("Say how long, by --for or --until."), hint=EXAMPLE)
+        raise UsageMistake(_("Give the duration with --for, or the end with --until."), hint=EXAMPLE)
     begins = datetime.now(UTC) if start is None else formats.parse_when(start)
     ends = formats.parse_when(end) if end is not None else begins + timedelta(seconds=formats.parse_seconds(length or ""))
     booking = session.client.bookings.create(
@@ -61,7 +65,7 @@ def book(
 def cancel_booking(
     session: Session, booking: Annotated[str, typer.Argument(metavar="BOOKING", help="Id of the booking.")]
 ) -> None:
-    """Give a booking up. What runs on it goes on as ordinary work."""
+    """Cancel a booking. Jobs that run on it continue as ordinary jobs."""
     session.show_done(session.client.bookings.cancel(booking), _("The booking is cancelled."))
 
 
@@ -82,7 +86,7 @@ BOOKING_COLUMNS = [
 reserve = make_group(
     "reserve",
     list_bookings,
-    "Book GPUs of a pool for a window; show and cancel bookings.",
+    "Book GPUs of a pool for a time window; show and cancel bookings.",
     {"list": list_bookings, "make": book, "cancel": cancel_booking},
     fallback="make",
 )

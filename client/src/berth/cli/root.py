@@ -16,7 +16,7 @@ from berth.cli.help import HelpGroup, option_name, write_section
 from berth.cli.messages import _
 from berth.cli.paint import paint
 
-JOBS, FILES, CLUSTER, TENANT, ACCOUNT = "Jobs", "Files and images", "Cluster and queues", "Tenants and people", "This computer"
+JOBS, FILES, CLUSTER, TENANT, ACCOUNT = "Jobs", "Files and images", "Cluster and queues", "Tenants and users", "This computer"
 
 
 COMPLETE_VARIABLE = "_BERTH_COMPLETE"
@@ -35,61 +35,62 @@ class Entry:
 
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit", "submit", JOBS, "Submit a job from a file or a command, and follow it."),
-    "apply": Entry("submit", "submit", JOBS, "The same as submit.", hidden=True),
-    "convert": Entry("convert", "convert", JOBS, "Make a job file of an OpenPAI job or an sbatch script."),
+    "apply": Entry("submit", "submit", JOBS, "Alias of submit.", hidden=True),
+    "convert": Entry("convert", "convert", JOBS, "Convert an OpenPAI job or an sbatch script to a job file."),
     "templates": Entry("templates", "templates", JOBS, "List job templates, and run one with parameters."),
     "ps": Entry("jobs", "ps", JOBS, "List jobs."),
-    "get": Entry("show", "get", JOBS, "Show one job: state, reason, attempts, tasks."),
+    "get": Entry("show", "get", JOBS, "Show a job: state, reason, attempts, tasks."),
     "logs": Entry("logs", "logs", JOBS, "Print a job's log; -f follows it."),
     "exec": Entry("execute", "exec_", JOBS, "Open a terminal in a running task, or run a command there."),
     "wait": Entry("jobs", "wait", JOBS, "Wait until a job has ended."),
     "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
-    "hold": Entry("hold", "hold", JOBS, "Keep waiting jobs from starting."),
-    "release": Entry("hold", "release", JOBS, "Let held jobs start."),
-    "move": Entry("priority", "move", JOBS, "Move a waiting job before or after others."),
-    "bump": Entry("priority", "move", JOBS, "The same as move.", hidden=True),
-    "priority": Entry("priority", "priority", JOBS, "Set priorities; ask for higher ones, and decide what others ask for."),
-    "rerun": Entry("again", "rerun", JOBS, "Submit a job's spec again, with changes."),
+    "hold": Entry("hold", "hold", JOBS, "Hold queued jobs."),
+    "release": Entry("hold", "release", JOBS, "Release held jobs."),
+    "move": Entry("priority", "move", JOBS, "Move a queued job before or after others."),
+    "bump": Entry("priority", "move", JOBS, "Alias of move.", hidden=True),
+    "priority": Entry("priority", "priority", JOBS, "Set priorities; request higher ones, and decide on requests."),
+    "rerun": Entry("again", "rerun", JOBS, "Resubmit a job's spec, with changes."),
     "clone": Entry("again", "clone", JOBS, "Submit a copy of a job under another name."),
-    "compare": Entry("compare", "compare", JOBS, "Compare two runs: how they ended, cost, use, and job files."),
-    "explain": Entry("explain", "explain", JOBS, "Show all that keeps a job waiting, and what would start it."),
-    "what-if": Entry("explain", "what_if", JOBS, "Show who would start, wait or be evicted after changes."),
-    "events": Entry("jobs", "events", JOBS, "Show what happened to a job, and why."),
-    "metrics": Entry("metrics", "metrics", JOBS, "Show what a job uses; -w keeps watching."),
-    "job": Entry("jobs", "job_group", JOBS, "The same commands under one noun.", hidden=True),
-    "cp": Entry("copy", "cp", FILES, "Copy files to volumes, and artifacts home."),
+    "compare": Entry("compare", "compare", JOBS, "Compare two runs: results, cost, usage and job files."),
+    "explain": Entry("explain", "explain", JOBS, "Explain why a job waits, and what would start it."),
+    "what-if": Entry("explain", "what_if", JOBS, "Show which jobs would start, wait or be preempted after changes."),
+    "events": Entry("jobs", "events", JOBS, "Show a job's events and their reasons."),
+    "metrics": Entry("metrics", "metrics", JOBS, "Show a job's resource usage; -w refreshes it."),
+    "job": Entry("jobs", "job_group", JOBS, "All job commands as subcommands.", hidden=True),
+    "cp": Entry("copy", "cp", FILES, "Copy files to volumes, and artifacts to this computer."),
     "volumes": Entry("volumes", "volumes", FILES, "List, create and share volumes."),
-    "images": Entry("images", "images", FILES, "List, make and inspect images."),
-    "nodes": Entry("cluster", "nodes", CLUSTER, "List machines; take them out of service and back."),
-    "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: all, free, busy."),
-    "pools": Entry("cluster", "pools", CLUSTER, "Show pools of equal machines; change how they are filled."),
-    "clusters": Entry("cluster", "clusters", CLUSTER, "List clusters and their condition."),
+    "images": Entry("images", "images", FILES, "List, create and inspect images."),
+    "nodes": Entry("cluster", "nodes", CLUSTER, "List nodes; cordon, drain and uncordon them."),
+    "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: total, free, allocated."),
+    "pools": Entry("cluster", "pools", CLUSTER, "Show pools of homogeneous nodes; change their placement policy."),
+    "clusters": Entry("clusters", "clusters", CLUSTER, "List clusters and their health; add, change, check and remove them."),
     "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename and limit them."),
-    "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a window; show and cancel bookings."),
-    "quota": Entry("queues", "quota", CLUSTER, "Show what your queues may use, and use."),
-    "usage": Entry("costs", "usage", CLUSTER, "Sum up resource time used, and what it cost."),
-    "shares": Entry("shares", "shares", CLUSTER, "Show promised and delivered shares, and signed weeks."),
-    "cost": Entry("costs", "cost", JOBS, "Show what a job cost, and costs an hour now."),
-    "prices": Entry("costs", "prices", CLUSTER, "Show and set what resources cost."),
-    "budgets": Entry("costs", "budgets", CLUSTER, "Show and set what queues may spend."),
-    "statement": Entry("costs", "statement", CLUSTER, "Show a tenant's month and what it cost."),
+    "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a time window; show and cancel bookings."),
+    "quota": Entry("queues", "quota", CLUSTER, "Show limits and usage of your queues."),
+    "usage": Entry("costs", "usage", CLUSTER, "Sum up resource usage and its cost."),
+    "shares": Entry("shares", "shares", CLUSTER, "Show deserved and delivered shares, and signed weeks."),
+    "cost": Entry("costs", "cost", JOBS, "Show a job's cost, so far and per hour."),
+    "prices": Entry("costs", "prices", CLUSTER, "Show and set prices of resources."),
+    "budgets": Entry("costs", "budgets", CLUSTER, "Show and set budgets of queues."),
+    "statement": Entry("costs", "statement", CLUSTER, "Show a tenant's monthly statement."),
     "breakeven": Entry("breakeven", "breakeven", CLUSTER, "Compare owning GPUs with renting them."),
-    "maintenance": Entry("operations", "maintenance", CLUSTER, "Plan windows in which nodes take no work."),
+    "maintenance": Entry("operations", "maintenance", CLUSTER, "Plan maintenance windows of nodes."),
     "tenants": Entry("tenants", "tenants", TENANT, "List and create tenants; disable, enable and delete them."),
     "members": Entry("tenants", "members", TENANT, "List, add and remove members of a tenant."),
     "secrets": Entry("tenants", "secrets", TENANT, "Set and delete a tenant's secrets."),
+    "registries": Entry("registries", "registries", TENANT, "Add, check and remove accounts at container registries."),
     "users": Entry("people", "users", TENANT, "Invite, import and disable users."),
-    "audit": Entry("people", "audit", TENANT, "Show who did what."),
-    "notify": Entry("people", "notify", TENANT, "Choose what you are told about, and how."),
-    "announcements": Entry("operations", "announcements", TENANT, "Show announcements; make them and take them back."),
+    "audit": Entry("people", "audit", TENANT, "Show the audit log."),
+    "notify": Entry("notify", "notify", TENANT, "Manage notification subscriptions and their channels."),
+    "announcements": Entry("operations", "announcements", TENANT, "Show, publish and withdraw announcements."),
     "features": Entry("operations", "features", TENANT, "Show features; switch them on and off."),
-    "login": Entry("account", "login", ACCOUNT, "Sign in to a server and keep the token."),
-    "logout": Entry("account", "logout", ACCOUNT, "Forget the token kept here."),
-    "whoami": Entry("account", "whoami", ACCOUNT, "Show who you are on the server, and where you belong."),
+    "login": Entry("account", "login", ACCOUNT, "Sign in to a server and store the token."),
+    "logout": Entry("account", "logout", ACCOUNT, "Delete the token stored on this computer."),
+    "whoami": Entry("account", "whoami", ACCOUNT, "Show your account on the server, and its tenants."),
     "tokens": Entry("account", "tokens", ACCOUNT, "List, create and revoke access tokens."),
     "open": Entry("account", "open_page", ACCOUNT, "Open the web page of a job, or of the server."),
-    "completion": Entry("account", "completion", ACCOUNT, "Print the shell's completion script."),
-    "version": Entry("account", "version", ACCOUNT, "Show the versions of both sides."),
+    "completion": Entry("account", "completion", ACCOUNT, "Print a completion script for a shell."),
+    "version": Entry("account", "version", ACCOUNT, "Show the versions of client and server."),
 }
 
 
@@ -125,7 +126,13 @@ class RootGroup(HelpGroup):
             _("Options"),
             [(option_name(option), _(getattr(option, "help", "") or "")) for option in self.get_params(ctx)],
         )
-        formatter.write(_("Each command explains itself: berth submit --help") + "\n")
+        environment = {
+            "BERTH_SERVER, BERTH_TOKEN, BERTH_TENANT, BERTH_PROFILE": _("Override the configuration file."),
+            "BERTH_LANG": _("Language: en or zh; default: from LC_ALL, LC_MESSAGES or LANG."),
+            "NO_COLOR": _("No colours."),
+        }
+        write_section(formatter, _("Environment"), list(environment.items()))
+        formatter.write(_("Help of a command: berth submit --help") + "\n")
 
 
 def load_command(name: str, entry: Entry) -> Any:

@@ -1,4 +1,4 @@
-"""`berth shares`: what was promised and what was delivered, and the signed statements of weeks."""
+"""`berth shares`: what was deserved and what was delivered, and the signed statements of weeks."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from berth.shares import problem_of
 
 UNITS = {"gpu_millis": "GPU", "cpu_millis": "core"}
 PROBLEMS = {
-    "digest": "✗ The digest is not that of the document.",
-    "signature": "✗ The signature is not that of the document.",
-    "key": "✗ It was not signed by this installation.",
+    "digest": "✗ The digest does not match the document.",
+    "signature": "✗ The signature does not match the document.",
+    "key": "✗ The statement was not signed by this installation.",
 }
 FILE_BYTES_MAX = 1 << 24
 
-WeekArgument = Annotated[str | None, typer.Argument(metavar="WEEK", help="Such as 2026-W47; this week when left out.")]
+WeekArgument = Annotated[str | None, typer.Argument(metavar="WEEK", help="Such as 2026-W47; default: this week.")]
 
 
 @command()
 def show_shares(
     session: Session,
-    since: Annotated[str, typer.Option("--since", help="From this time on: 7d, or 2027-01-31.")] = "7d",
-    until: Annotated[str | None, typer.Option("--until", help="Up to this time.")] = None,
+    since: Annotated[str, typer.Option("--since", help="Start of the period: 7d, or 2027-01-31.")] = "7d",
+    until: Annotated[str | None, typer.Option("--until", help="End of the period.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Only in this pool.")] = None,
     csv: CsvOption = None,
 ) -> None:
-    """Show what queues were promised and what they got, in hours of GPUs and cores; what is missing comes first.
+    """Show deserved and delivered GPU hours and core hours of queues, largest deficit first.
 
-    PROMISED is what a queue deserved by its limits; OWED the part of it that its jobs asked for; FAIR its part of what all
-    got: what is owed first, the rest by weight. DEFICIT is what it got less than that.
+    DESERVED is the amount by the limits of a queue, DUE the part of it that its jobs requested, SHORTFALL the part of DUE that
+    was not delivered. FAIR is the fair part of all that was delivered: due amounts first, the rest by weight. DEFICIT is FAIR
+    less DELIVERED. DELIVERED % and FAIR % are parts of all that the queue and its siblings got.
     """
     chosen = {"since": formats.iso_time(since), "until": formats.iso_time(until) if until else None, "pool": pool}
     chosen["tenant"] = session.client.settings.tenant or None
@@ -49,24 +50,24 @@ def show_shares(
         write_csv(session.client.shares.export(**chosen), csv)
         return
     rows = session.client.shares.list(**chosen)
-    session.show(rows, SHARE_COLUMNS, empty=_("Nothing was promised, wanted or used in this time."))
+    session.show(rows, SHARE_COLUMNS, empty=_("No capacity was deserved, requested or used in this time."), key="queue")
 
 
 @command()
 def show_week(
     session: Session,
     week: WeekArgument = None,
-    listed: Annotated[bool, typer.Option("--list", "-l", help="List the weeks that are closed.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Check digest and signature here.")] = False,
+    listed: Annotated[bool, typer.Option("--list", "-l", help="List closed weeks.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Verify digest and signature on this computer.")] = False,
 ) -> None:
-    """Show a tenant's week: what it was promised and got, signed. A week that is over is closed, and never changes again."""
+    """Show a tenant's signed week of deserved and delivered shares. A past week is closed and never changes."""
     tenant = session.tenant
     if listed:
         session.show(session.client.shares.weeks(tenant), WEEK_COLUMNS, empty=_("No week is closed yet."), key="week")
         return
     found = session.client.shares.week(tenant, week or f"{datetime.now(UTC):%G-W%V}")
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="week")
     else:
         _show_statement(found)
     if verify:
@@ -76,18 +77,18 @@ def show_week(
 @command()
 def verify_week(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `berth shares week --json` wrote; - is standard input.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `berth shares week --json`; - is standard input.")],
     key: Annotated[
         list[str] | None, typer.Option("--key", metavar="KEY", help="Trusted public key; may be repeated. Needs no server.")
     ] = None,
 ) -> None:
-    """Check a statement that was kept: its digest, its signature, and whether the key is one that you trust."""
+    """Verify a saved statement: its digest, its signature, and whether its key is trusted."""
     _judge(_read(file), key or session.client.shares.keys())
 
 
 @command()
 def show_keys(session: Session) -> None:
-    """Show the public keys with which this installation signs; keep them to check statements without it."""
+    """Show the public keys of the installation; save them to verify statements offline."""
     rows = [{"public_key": key, "now": place == 0} for place, key in enumerate(session.client.shares.keys())]
     session.show(rows, KEY_COLUMNS, key="public_key")
 
@@ -103,7 +104,7 @@ def _read(file: Path) -> dict[str, Any]:
     texts = ("sha256", "signature", "public_key")
     is_right = isinstance(found, dict) and all(isinstance(found.get(name), str) for name in texts)
     if not is_right or not isinstance(found.get("document"), dict):
-        raise UsageMistake(_("{path} is no statement.", path=plain(str(file))), hint="berth shares week --json > week.json")
+        raise UsageMistake(_("{path} is not a statement.", path=plain(str(file))), hint="berth shares week --json > week.json")
     return dict(found)
 
 
@@ -112,11 +113,11 @@ def _judge(found: Mapping[str, Any], keys: Sequence[str]) -> None:
     if problem:
         note(_(PROBLEMS[problem]), style="red")
         raise typer.Exit(1)
-    note(_("✓ Digest and signature are right."), style="green")
+    note(_("✓ Digest and signature are valid."), style="green")
 
 
 def _show_statement(found: Mapping[str, Any]) -> None:
-    closed = formats.time_text(found["closed_at"]) if found["closed_at"] else _("open: it may still grow")
+    closed = formats.time_text(found["closed_at"]) if found["closed_at"] else _("open: may still grow")
     print_facts(
         [
             ("Tenant", (plain(found["tenant"]["name"]), "bold")),
@@ -128,8 +129,16 @@ def _show_statement(found: Mapping[str, Any]) -> None:
     )
     document, names = found["document"], found["names"]
     if document["lines"]:
-        heading(_("Promised and delivered"))
-        rows = [{**line, "pool": {"name": names.get(line["pool"], line["pool"])}} for line in document["lines"]]
+        heading(_("Deserved and delivered"))
+        rows = [
+            {
+                **line,
+                "deserved": line["promised"],
+                "requested": line["wanted"],
+                "pool": {"name": names.get(line["pool"], line["pool"])},
+            }
+            for line in document["lines"]
+        ]
         sys.stdout.write(table_text(rows, SHARE_COLUMNS[1:]))
 
 
@@ -147,22 +156,23 @@ def _shortfall(row: Mapping[str, Any]) -> Cell:
     return (hours, "red") if row["shortfall"] > 0 else hours
 
 
-def _shares(row: Mapping[str, Any]) -> str:
-    return f"{row['delivered_ppm'] / 10_000:.1f}% / {row['fair_ppm'] / 10_000:.1f}%"
+def _part(name: str) -> Any:
+    return lambda row: f"{row[name] / 10_000:.1f}%"
 
 
 SHARE_COLUMNS = [
     Column("QUEUE", lambda row: formats.name_of(row.get("queue")), shrinks=True),
     Column("POOL", lambda row: formats.name_of(row.get("pool")), shrinks=True),
     Column("OF", lambda row: _(UNITS.get(row["resource"], row["resource"]))),
-    Column("PROMISED", _hours("promised"), right=True, wide=True),
-    Column("WANTED", _hours("wanted"), right=True),
-    Column("OWED", _hours("due"), right=True),
-    Column("GOT", _hours("delivered"), right=True),
-    Column("MISSING", _shortfall, right=True),
+    Column("DESERVED", _hours("deserved"), right=True, wide=True),
+    Column("REQUESTED", _hours("requested"), right=True),
+    Column("DUE", _hours("due"), right=True),
+    Column("DELIVERED", _hours("delivered"), right=True),
+    Column("SHORTFALL", _shortfall, right=True),
     Column("FAIR", _hours("fair"), right=True),
     Column("DEFICIT", _deficit, right=True),
-    Column("GOT / FAIR SHARE", _shares, right=True),
+    Column("DELIVERED %", _part("delivered_ppm"), right=True),
+    Column("FAIR %", _part("fair_ppm"), right=True),
 ]
 WEEK_COLUMNS = [
     Column("WEEK", lambda row: plain(row["week"])),
@@ -176,6 +186,6 @@ KEY_COLUMNS = [
 shares = make_group(
     "shares",
     show_shares,
-    "Show promised and delivered shares, and signed weeks.",
+    "Show deserved and delivered shares, and signed weeks.",
     {"show": show_shares, "week": show_week, "verify": verify_week, "keys": show_keys},
 )

@@ -24,9 +24,9 @@ ARTIFACTS_SHOWN = 20
 def get(
     session: Session,
     job: JobArgument,
-    spec: Annotated[bool, typer.Option("--spec", help="Print the spec as stored, to change and submit again.")] = False,
+    spec: Annotated[bool, typer.Option("--spec", help="Print the stored spec, ready to edit and resubmit.")] = False,
 ) -> None:
-    """Show one job: state and why, where it runs, its attempts and tasks; -o wide adds what is seldom needed."""
+    """Show a job: state, reason, nodes, attempts and tasks; -o wide adds details."""
     found = session.client.jobs.get(job)
     if spec:
         print_data(found.spec(), session.form if session.form is Format.JSON else Format.YAML)
@@ -64,7 +64,8 @@ def _print_job(job: Any, *, wide: bool) -> None:
         ("Submitted", formats.time_text(job.get("submitted_at"))),
         ("Started", formats.time_text(job.get("started_at"))),
         ("Ended", formats.time_text(job.get("ended_at"))),
-        ("Ran", formats.span_text(job.get("started_at"), job.get("ended_at"))),
+        # A job that waits again, because it was preempted or is retried, does not run.
+        ("Ran", "" if job.get("state") == "queued" else formats.span_text(job.get("started_at"), job.get("ended_at"))),
         ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
         ("Planned to run", formats.planned_text(job)),
         ("Labels", ", ".join(f"{plain(key)}={plain(value)}" for key, value in (job.get("labels") or {}).items())),
@@ -78,7 +79,7 @@ def _print_job(job: Any, *, wide: bool) -> None:
             ("Isolation", plain(job.get("isolation") or "")),
             ("Image digest", plain(image.get("digest") or "") if isinstance(image, dict) else ""),
             ("Spec digest", plain(job.get("spec_digest") or "")),
-            ("Who pays", plain(end.get("who_pays") or "")),
+            ("Charged to", plain(end.get("who_pays") or "")),
             ("Version", str(job.get("version") or "")),
         ]
     print_facts(facts)
@@ -108,7 +109,7 @@ def _print_checkpoint(session: Session, job: Job) -> None:
             ("Size", formats.size_text(kept.get("size_bytes")) if kept.get("file_count") else ""),
             ("Started from", plain(kept.get("started_from") or "")),
             ("Kept until", formats.time_text(kept["kept_until"]) if kept.get("kept_until") else ""),
-            ("An eviction loses", formats.duration_text(lost.get("lost_seconds")) if lost else ""),
+            ("A preemption loses", formats.duration_text(lost.get("lost_seconds")) if lost else ""),
         ]
     )
 
@@ -145,7 +146,7 @@ def _print_artifacts(session: Session, job: Job) -> bool:
         left = len(artifacts) - ARTIFACTS_SHOWN
         print(_("… and {count} more: berth cp {job}: --list", count=left, job=plain(job.name)))
     if left_behind := session.client.jobs.left_behind(job.id):
-        print(_("Not all of its outputs were kept: {what}", what=plain(left_behind)))
+        print(_("Some outputs were not kept: {what}", what=plain(left_behind)))
     return bool(artifacts)
 
 
@@ -194,7 +195,7 @@ ATTEMPT_COLUMNS = [
     Column("WHERE", where_text),
     Column("STARTED", lambda attempt: formats.time_text(attempt.get("started_at"))),
     Column("RAN", lambda attempt: formats.span_text(attempt.get("started_at"), attempt.get("ended_at")), right=True),
-    Column("HOW IT ENDED", _end_text, shrinks=True),
+    Column("RESULT", _end_text, shrinks=True),
 ]
 TASK_COLUMNS = [
     Column("TASK", lambda task: f"{plain(task['role'])}-{task['index']}"),
@@ -204,7 +205,7 @@ TASK_COLUMNS = [
     Column("RAN", lambda task: formats.span_text(task.get("started_at"), task.get("ended_at")), right=True),
     Column("ADDRESS", lambda task: plain(task.get("address") or formats.NOTHING), wide=True),
     Column("DEVICES", lambda task: ", ".join(plain(gpu) for gpu in task.get("gpus") or []), wide=True),
-    Column("HOW IT ENDED", _end_text, shrinks=True),
+    Column("RESULT", _end_text, shrinks=True),
 ]
 ARTIFACT_COLUMNS = [
     Column("PATH", lambda artifact: plain(artifact["path"]), shrinks=True),

@@ -30,60 +30,85 @@ if TYPE_CHECKING:
 NAME_LENGTH = 60
 
 
+WordsArgument = Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to run, without a job file.")]
+FileOption = Annotated[
+    str | None, typer.Option("--file", "-f", metavar="FILE", help="Job file (YAML or JSON); - is standard input.")
+]
+NameOption = Annotated[str | None, typer.Option("--name", help="Name of the job.")]
+ImageOption = Annotated[str | None, typer.Option("--image", "-i", help="Image to run in.")]
+GpuOption = Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs of each task: 1, 0.5, or a100:2.")]
+CpuOption = Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores of each task.")]
+MemoryOption = Annotated[str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory of each task, such as 16Gi.")]
+ReplicasOption = Annotated[int | None, typer.Option("--replicas", "-r", metavar="N", min=1, help="Number of tasks.")]
+FrameworkOption = Annotated[
+    str | None,
+    typer.Option("--framework", metavar="NAME", help="Framework by which the tasks find each other, such as pytorch."),
+]
+EnvOption = Annotated[
+    list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="Environment variable; may be repeated.")
+]
+QueueOption = Annotated[str | None, typer.Option("--queue", "-q", help="Queue of the job.")]
+PoolOption = Annotated[str | None, typer.Option("--pool", help="Pool to run in.")]
+MaxRuntimeOption = Annotated[str | None, typer.Option("--max-runtime", metavar="TIME", help="Run time limit, such as 2h.")]
+CodeOption = Annotated[str | None, typer.Option("--code", metavar="FOLDER", help="Folder to upload and run in.")]
+KeepOption = Annotated[list[str] | None, typer.Option("--keep", metavar="PATH", help="File or folder to keep as artifact.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change the spec: roles.worker.replicas=4.")
+]
+PriorityOption = Annotated[
+    str | None, typer.Option("--priority", metavar="CLASS", help="low, normal, high, urgent, or a number up to 1000.")
+]
+PriorityReasonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--priority-reason",
+        metavar="TEXT",
+        help="Request a priority above your limit; the job keeps its present priority until approval.",
+    ),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+DetachOption = Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")]
+FollowOption = Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Dry run: show the plan, its predicted start and its cost; submit nothing.")
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", metavar="KEY", help="Idempotency key: submissions with the same key create one job."),
+]
+
+
 @command()
 def submit(
     session: Session,
-    words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What to run, when there is no file.")] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", "-f", metavar="FILE", help="Job file (YAML or JSON); - is standard input.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
-    image: Annotated[str | None, typer.Option("--image", "-i", help="Image to run in.")] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs of each task: 1, 0.5, or a100:2.")] = None,
-    cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores of each task.")] = None,
-    memory: Annotated[
-        str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory of each task, such as 16Gi.")
-    ] = None,
-    replicas: Annotated[int | None, typer.Option("--replicas", "-r", metavar="N", min=1, help="Number of tasks.")] = None,
-    framework: Annotated[
-        str | None, typer.Option("--framework", metavar="NAME", help="Rendezvous of the tasks: jax, pytorch, mpi.")
-    ] = None,
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="Variable; may be repeated.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Queue to wait in.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Pool to run in.")] = None,
-    max_runtime: Annotated[
-        str | None, typer.Option("--max-runtime", metavar="TIME", help="Stop the job after this time, such as 2h.")
-    ] = None,
-    code: Annotated[str | None, typer.Option("--code", metavar="FOLDER", help="Folder to upload and run in.")] = None,
-    output: Annotated[
-        list[str] | None, typer.Option("--keep", metavar="PATH", help="File or folder to keep as artifact.")
-    ] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change the spec: roles.worker.replicas=4.")
-    ] = None,
-    priority: Annotated[
-        str | None, typer.Option("--priority", metavar="CLASS", help="low, normal, high, urgent, or a number to 1000.")
-    ] = None,
-    priority_reason: Annotated[
-        str | None,
-        typer.Option(
-            "--priority-reason", metavar="TEXT", help="Ask for a priority above your own; it waits with yours meanwhile."
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")] = False,
-    follow_: Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan, when it would start and what it would cost; submit nothing.")
-    ] = False,
-    key: Annotated[
-        str | None, typer.Option("--idempotency-key", metavar="KEY", help="Submitting twice with one key makes one job.")
-    ] = None,
+    words: WordsArgument = None,
+    file: FileOption = None,
+    name: NameOption = None,
+    image: ImageOption = None,
+    gpu: GpuOption = None,
+    cpu: CpuOption = None,
+    memory: MemoryOption = None,
+    replicas: ReplicasOption = None,
+    framework: FrameworkOption = None,
+    env: EnvOption = None,
+    queue: QueueOption = None,
+    pool: PoolOption = None,
+    max_runtime: MaxRuntimeOption = None,
+    code: CodeOption = None,
+    output: KeepOption = None,
+    changes: SetOption = None,
+    priority: PriorityOption = None,
+    priority_reason: PriorityReasonOption = None,
+    yes: YesOption = False,
+    detach: DetachOption = False,
+    follow_: FollowOption = False,
+    dry_run: DryRunOption = False,
+    key: KeyOption = None,
 ) -> None:
     """Submit a job: from a file with -f, or as a command with options before it.
 
-    Shows the plan, asks on a terminal, uploads the code, and follows the log there; the exit code is then the job's: 0
-    when it succeeded, 1 when not. Ctrl+C leaves the job running. Without a terminal it submits and returns.
+    On a terminal: shows the plan, asks for confirmation, uploads the code and follows the log; the exit code is 0 if the job
+    succeeded, 1 if not. Ctrl+C leaves the job running. Without a terminal: submits and returns.
     """
     values = {
         "name": name,
@@ -102,25 +127,42 @@ def submit(
     source = replace(source, spec=apply_changes(source.spec, changes or []))
     if code:
         source = replace(source, folder=Path.cwd())
+    job = _submitted(
+        session, source, key or uuid.uuid4().hex, priority_reason, yes=yes, dry_run=dry_run, is_input_taken=file == "-"
+    )
+    if job is not None:
+        _finish(session, job, detach=detach, follow_=follow_)
+
+
+def _submitted(
+    session: Session,
+    source: SpecSource,
+    key: str,
+    priority_reason: str | None,
+    *,
+    yes: bool,
+    dry_run: bool,
+    is_input_taken: bool,
+) -> Job | None:
+    """The job, once its plan was shown and confirmed; None where nothing was submitted. `is_input_taken`: the job file came from
+    standard input, which has no answer to a question then."""
     tenant = session.choices.tenant
     plan = session.client.jobs.plan(source, tenant=tenant, priority_reason=priority_reason, forecast=dry_run)
     snapshot = _packed(source)
     try:
-        show = session.form in (Format.TABLE, Format.WIDE)
         if dry_run:
             _show_dry_run(session, plan, snapshot)
-            return
-        if show:
+            return None
+        if session.form in (Format.TABLE, Format.WIDE):
             print_plan(plan, snapshot, stream=sys.stderr)
-        asked = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs and file != "-"
+        asked = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs and not is_input_taken
         if asked and not confirmed(_("Submit?"), yes=yes, default=True):
             note(_("Nothing was submitted."))
-            return
-        job = _send(session, source, snapshot, key or uuid.uuid4().hex, priority_reason)
+            return None
+        return _send(session, source, snapshot, key, priority_reason)
     finally:
         if snapshot:
             snapshot.close()
-    _finish(session, job, detach=detach, follow_=follow_)
 
 
 submit.context_settings = {"allow_interspersed_args": False}  # type: ignore[attr-defined]
@@ -140,7 +182,7 @@ def read_source(
         source = _source_of_command(words)
     else:
         raise UsageMistake(
-            _("What should run? Name a file or a command."), hint="berth submit -f job.yaml   ·   berth submit python train.py"
+            _("No job: give a file or a command."), hint="berth submit -f job.yaml   ·   berth submit python train.py"
         )
     spec = dict(source.spec)
     role = _only_role(spec)
@@ -188,9 +230,7 @@ class _SeveralRoles(dict[str, Any]):
     """Stands where one role cannot be named; refuses to be written."""
 
     def __setitem__(self, key: str, value: Any) -> None:
-        raise UsageMistake(
-            _("The job has several roles; this option does not say which."), hint="--set roles.NAME.resources.gpu=1"
-        )
+        raise UsageMistake(_("The job has several roles; the option is ambiguous."), hint="--set roles.NAME.resources.gpu=1")
 
 
 def _packed(source: SpecSource) -> Snapshot | None:
@@ -221,7 +261,7 @@ def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:
     if not session.is_for_programs and (time := formats.planned_text(job.data)):
         hint(
             _(
-                "planned to run {time} until more is known of its kind, and not ended then; --max-runtime 2h may start it sooner",
+                "planned for {time} until similar jobs have ended; not ended then; --max-runtime 2h may start it sooner",
                 time=time,
             )
         )

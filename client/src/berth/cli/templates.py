@@ -22,16 +22,16 @@ ParameterOption = Annotated[
     list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="Value of a parameter; may be repeated.")
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="Name of the job.")]
-QueueOption = Annotated[str | None, typer.Option("--queue", "-q", help="Queue to wait in.")]
+QueueOption = Annotated[str | None, typer.Option("--queue", "-q", help="Queue of the job.")]
 
 
 @command()
 def list_templates(
     session: Session,
     words: Annotated[
-        str | None, typer.Option("--search", "-s", metavar="WORDS", help="Words of the name, title or tags.")
+        str | None, typer.Option("--search", "-s", metavar="WORDS", help="Search text for name, title or tags.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only those with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only templates with this tag.")] = None,
 ) -> None:
     """List templates that you may use."""
     session.show(session.client.templates.list(q=words, tag=tag), COLUMNS, empty=_("No templates."), key="name")
@@ -39,10 +39,10 @@ def list_templates(
 
 @command()
 def show(session: Session, template: TemplateArgument) -> None:
-    """Show a template and the parameters that it takes."""
+    """Show a template and its parameters."""
     found = session.client.templates.get(template)
     if session.is_for_programs:
-        print_data(found, session.form)
+        print_data(found, session.form, key="name")
         return
     print_facts(
         [
@@ -67,7 +67,7 @@ def render(
     name: NameOption = None,
     queue: QueueOption = None,
 ) -> None:
-    """Print the job that a template makes, for `berth submit -f -`; submit nothing."""
+    """Print the job of a template, for `berth submit -f -`; submit nothing."""
     made = _made(session, template, param, name, queue, preview=True)
     print(json.dumps(made, indent=2, ensure_ascii=False))
 
@@ -81,7 +81,7 @@ def use(
     queue: QueueOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Submit the job that a template makes."""
+    """Submit the job of a template."""
     made = _made(session, template, param, name, queue, preview=False)
     job = session.client.jobs.submit(made, tenant=session.choices.tenant)
     session.show_done(
@@ -93,7 +93,7 @@ def use(
 
 @command()
 def try_once(session: Session, template: TemplateArgument, queue: QueueOption = None) -> None:
-    """Run a template's defaults once; the gallery shows its users how that ended. For whoever may change the template."""
+    """Run a template once with its defaults; the gallery shows the result. For users who may edit the template."""
     made = session.client.templates.test(template, tenant=session.choices.tenant, queue=queue)
     job = made["test"]["job"]["id"]
     session.show_done(made, _("Template {name} is being tested by job {job}.", name=plain(made["name"]), job=job))
@@ -111,7 +111,7 @@ def _made(
     session: Session, template: str, param: list[str] | None, name: str | None, queue: str | None, *, preview: bool
 ) -> dict[str, Any]:
     found = session.client.templates.get(template)
-    kinds = {str(one["name"]): str(one["type"]) for one in found["parameters"]}
+    kinds = {str(parameter["name"]): str(parameter["type"]) for parameter in found["parameters"]}
     values = {}
     for entry in param or []:
         key, equals, text = entry.partition("=")
@@ -119,9 +119,9 @@ def _made(
             raise UsageMistake(_("{entry} is not NAME=VALUE.", entry=plain(entry)))
         values[key] = _value(text, kinds.get(key, ""))
     answer = session.client.templates.render(found["id"], values, name=name, queue=queue, preview=preview)
-    problems = [f"{plain(one['path'])}: {plain(one['message'])}" for one in answer["problems"]]
+    problems = [f"{plain(problem['path'])}: {plain(problem['message'])}" for problem in answer["problems"]]
     if problems:
-        raise SpecInvalid("\n".join([_("The job that this makes cannot be submitted:"), *problems]))
+        raise SpecInvalid("\n".join([_("The resulting job cannot be submitted:"), *problems]))
     return dict(answer["spec"])
 
 
@@ -145,10 +145,10 @@ def _test_fact(row: dict[str, Any]) -> str:
     return "  ".join(part for part in (_test_text(row), formats.time_text(run["at"]) if run.get("at") else "", job) if part)
 
 
-def _range(one: dict[str, Any]) -> str:
-    if one["choices"]:
-        return ", ".join(str(choice) for choice in one["choices"])
-    low, high = one.get("minimum"), one.get("maximum")
+def _range(parameter: dict[str, Any]) -> str:
+    if parameter["choices"]:
+        return ", ".join(str(choice) for choice in parameter["choices"])
+    low, high = parameter.get("minimum"), parameter.get("maximum")
     return "" if low is None and high is None else f"{'' if low is None else f'{low:g}'} - {'' if high is None else f'{high:g}'}"
 
 
@@ -163,11 +163,15 @@ COLUMNS = [
     Column("ID", lambda row: row["id"], wide=True),
 ]
 PARAMETERS = [
-    Column("NAME", lambda one: plain(one["name"])),
-    Column("TYPE", lambda one: one["type"]),
-    Column("DEFAULT", lambda one: plain(formats.NOTHING if one["default"] is None else str(one["default"])), shrinks=True),
-    Column("RANGE", lambda one: plain(_range(one)), shrinks=True),
-    Column("TITLE", lambda one: plain(_words(one, "title")), shrinks=True),
+    Column("NAME", lambda parameter: plain(parameter["name"])),
+    Column("TYPE", lambda parameter: parameter["type"]),
+    Column(
+        "DEFAULT",
+        lambda parameter: plain(formats.NOTHING if parameter["default"] is None else str(parameter["default"])),
+        shrinks=True,
+    ),
+    Column("RANGE", lambda parameter: plain(_range(parameter)), shrinks=True),
+    Column("TITLE", lambda parameter: plain(_words(parameter, "title")), shrinks=True),
 ]
 templates = make_group(
     "templates",

@@ -32,13 +32,13 @@ def list_tenants(session: Session) -> None:
 def create_tenant(
     session: Session,
     name: NameArgument,
-    parent: Annotated[str | None, typer.Option("--parent", help="Tenant that it is part of.")] = None,
+    parent: Annotated[str | None, typer.Option("--parent", help="Parent tenant.")] = None,
     description: Annotated[str | None, typer.Option("--description")] = None,
 ) -> None:
     """Create a tenant."""
     tenant = session.client.tenants.create(name, parent=parent, description=description)
     session.show_done(
-        tenant, _("Tenant {name} is there: {slug}", name=plain(name), slug=plain(tenant.get("slug", ""))), key="slug"
+        tenant, _("Tenant {name} is created: {slug}", name=plain(name), slug=plain(tenant.get("slug", ""))), key="slug"
     )
     hint(f"berth members add USER --role member -t {plain(name)}")
 
@@ -47,12 +47,14 @@ def create_tenant(
 def disable_tenant(
     session: Session,
     tenant: TenantArgument,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; its people are told.")] = None,
-    stop_jobs: Annotated[bool, typer.Option("--stop-jobs", help="Stop what runs; else it goes on to its end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show whom it would touch, change nothing.")] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Reason, shown to the tenant's members.")] = None,
+    stop_jobs: Annotated[
+        bool, typer.Option("--stop-jobs", help="Stop running jobs, too; otherwise they run to their end.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: show the affected tenants and jobs.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Let nothing begin in a tenant and in those below it, as an operator. What is there can be read; waiting jobs wait on."""
+    """Disable a tenant and its child tenants, as an operator. Data can still be read; queued jobs stay queued."""
     plan = session.client.tenants.disable(tenant, dry_run=True)
     name = plain(plan["tenant"]["name"])
     if dry_run or not session.is_for_programs:
@@ -66,13 +68,13 @@ def disable_tenant(
         "{tenant} is disabled; {count} running jobs were asked to stop.",
         tenant=name,
     )
-    session.show_done(done, text)
+    session.show_done(done, text, key="tenant")
     hint(f"berth tenants enable {name}")
 
 
 @command()
 def enable_tenant(session: Session, tenant: TenantArgument) -> None:
-    """Let things begin in a tenant again, as an operator; its waiting jobs start by themselves."""
+    """Enable a disabled tenant, as an operator; its queued jobs start by themselves."""
     changed = session.client.tenants.enable(tenant)
     session.show_done(changed, _("{tenant} is enabled.", tenant=plain(changed["name"])), key="slug")
 
@@ -81,10 +83,10 @@ def enable_tenant(session: Session, tenant: TenantArgument) -> None:
 def delete_tenant(
     session: Session,
     tenant: TenantArgument,
-    confirm: Annotated[str, typer.Option("--confirm", metavar="NAME", help="The tenant's name, to be asked no more.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, change nothing.")] = False,
+    confirm: Annotated[str, typer.Option("--confirm", metavar="NAME", help="Name of the tenant; skips the confirmation.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: show what would be deleted.")] = False,
 ) -> None:
-    """Delete a disabled tenant without live jobs, as an operator. Roles, secrets, volumes and images go; the ledger stays."""
+    """Delete a disabled tenant without live jobs, as an operator. Roles, secrets, volumes and images go, the ledger stays."""
     plan = session.client.tenants.delete(tenant, dry_run=True)
     name = plain(plan["tenant"]["name"])
     if dry_run or not session.is_for_programs:
@@ -93,7 +95,7 @@ def delete_tenant(
         return
     if not confirm:
         if not is_terminal(sys.stdin):
-            raise UsageMistake(_("Deleting needs the tenant's name."), hint=f"berth tenants delete {name} --confirm NAME")
+            raise UsageMistake(_("The deletion needs the tenant's name."), hint=f"berth tenants delete {name} --confirm NAME")
         confirm = str(typer.prompt(_("This cannot be undone. Type the tenant's name"), err=True))
     done = session.client.tenants.delete(tenant, confirm=confirm, plan=plan["plan"])
     session.show_done(done, _("{tenant} is deleted; ledger, statements and audit stay.", tenant=name))
@@ -102,12 +104,12 @@ def delete_tenant(
 @command()
 def list_members(session: Session) -> None:
     """List the members of the tenant."""
-    session.show(session.client.tenants.members(session.tenant), MEMBER_COLUMNS, empty=_("No members."), key="id")
+    session.show(session.client.tenants.members(session.tenant), MEMBER_COLUMNS, empty=_("No members."), key="user")
 
 
 @command()
 def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], role: RoleOption = None) -> None:
-    """Make a user a member of the tenant, or change the role."""
+    """Add a user to the tenant, or change a member's role."""
     tenants, tenant = session.client.tenants, session.tenant
     try:
         member = tenants.add_member(tenant, user, role or "member")
@@ -123,14 +125,14 @@ def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="US
 
 @command()
 def remove_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], yes: YesOption = False) -> None:
-    """Take a user out of the tenant; the jobs stay."""
+    """Remove a user from the tenant; the user's jobs stay."""
     tenant = session.tenant
     found = _member(session.client.tenants.members(tenant), user)
     if found is None:
         raise NotFound(
-            _("{user} is no member of {tenant}.", user=user, tenant=session.tenant_name), hint="berth members", status=404
+            _("{user} is not a member of {tenant}.", user=user, tenant=session.tenant_name), hint="berth members", status=404
         )
-    if confirmed(_("Take {user} out of {tenant}?", user=plain(user), tenant=session.tenant_name), yes=yes):
+    if confirmed(_("Remove {user} from {tenant}?", user=plain(user), tenant=session.tenant_name), yes=yes):
         session.client.tenants.remove_member(tenant, str(found["id"]))
         session.show_done(
             {"user": found}, _("{user} is no longer a member of {tenant}.", user=plain(user), tenant=session.tenant_name)
@@ -147,13 +149,13 @@ def list_secrets(session: Session) -> None:
 
 @command()
 def set_secret(session: Session, name: NameArgument) -> None:
-    """Set a secret from standard input, or by a hidden prompt; never from the command line, where others could read it."""
+    """Set a secret from standard input or a hidden prompt; never from the command line, which other users can read."""
     if is_terminal(sys.stdin):
         value = str(typer.prompt(_("Value of {name}", name=plain(name)), hide_input=True, err=True))
     else:
         value = sys.stdin.read().removesuffix("\n")
     if not value:
-        raise UsageMistake(_("The value is empty."), hint=_("Pipe it in: berth secrets set NAME < file"))
+        raise UsageMistake(_("The value is empty."), hint=_("Use standard input: berth secrets set NAME < file"))
     session.client.tenants.set_secret(session.tenant, name, value)
     session.show_done(
         {"name": name}, _("Secret {name} is set in {tenant}.", name=plain(name), tenant=session.tenant_name), key="name"
@@ -163,7 +165,7 @@ def set_secret(session: Session, name: NameArgument) -> None:
 
 @command()
 def delete_secret(session: Session, name: NameArgument, yes: YesOption = False) -> None:
-    """Delete a secret; jobs that name it can no longer be submitted."""
+    """Delete a secret; jobs that use it can no longer be submitted."""
     if confirmed(_("Delete secret {name}?", name=plain(name)), yes=yes):
         session.client.tenants.delete_secret(session.tenant, name)
         session.show_done({"name": name}, _("Secret {name} is deleted.", name=plain(name)), key="name")
@@ -212,7 +214,7 @@ MEMBER_COLUMNS = [
     Column("USER", lambda member: formats.name_of(_user(member)), shrinks=True),
     Column("ROLE", lambda member: plain(member.get("role", ""))),
     Column("KIND", lambda member: plain(_user(member).get("kind") or "person")),
-    Column("SINCE", lambda member: formats.time_text(member.get("created_at"))),
+    Column("MEMBER SINCE", lambda member: formats.time_text(member.get("created_at"))),
 ]
 SECRET_COLUMNS = [
     Column("NAME", lambda secret: plain(secret["name"]), shrinks=True),

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for anything that moves bytes; silent where nobody looks."""
+"""A progress bar on standard error for anything that moves bytes; silent without a terminal."""
 
 from __future__ import annotations
 

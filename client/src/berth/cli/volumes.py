@@ -14,7 +14,7 @@ from berth.cli.output import Column, hint
 from berth.sanitize import plain
 
 VolumeArgument = Annotated[str, typer.Argument(metavar="VOLUME", help="Name or id of the volume.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 
 
 @command()
@@ -30,7 +30,7 @@ def create(
 ) -> None:
     """Create an empty volume."""
     volume = session.client.volumes.create(name)
-    session.show_done(volume, _("Volume {name} is there.", name=plain(name)), key="name")
+    session.show_done(volume, _("Volume {name} is created.", name=plain(name)), key="name")
     hint(_("berth cp ./data {volume}:", volume=plain(name)))
 
 
@@ -39,9 +39,9 @@ def grant(
     session: Session,
     volume: VolumeArgument,
     tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Tenant that may mount it.")],
-    write: Annotated[bool, typer.Option("--write", help="It may also write.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Also allow writing.")] = False,
 ) -> None:
-    """Let another tenant mount a volume; reading only, unless --write."""
+    """Let another tenant mount a volume; read-only, unless --write."""
     granted = session.client.volumes.grant(volume, tenant, read_only=not write)
     text = _("Tenant {tenant} may write volume {volume}.") if write else _("Tenant {tenant} may read volume {volume}.")
     session.show_done(granted, text.format(tenant=plain(tenant), volume=plain(volume)))
@@ -54,7 +54,7 @@ def files(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Folder on the volume.")] = "",
 ) -> None:
     """List a folder of a volume."""
-    session.show(session.client.volumes.files(volume, path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
+    session.show(session.client.volumes.files(volume, path), FILE_COLUMNS, empty=_("No files."), key="path")
 
 
 @command()
@@ -66,7 +66,7 @@ def remove(session: Session, volume: VolumeArgument, path: Annotated[str, typer.
 
 @command()
 def delete(session: Session, volume: VolumeArgument, yes: YesOption = False) -> None:
-    """Delete a volume with all that is on it."""
+    """Delete a volume with all its files."""
     if confirmed(_("Delete volume {volume} and all its files?", volume=plain(volume)), yes=yes):
         session.client.volumes.delete(volume)
         session.show_done({"name": volume}, _("Volume {volume} is deleted.", volume=plain(volume)), key="name")

@@ -1,18 +1,19 @@
 /** What one is told, how, and whether the messages arrived. */
 
-import { Alert, Button, Checkbox, Group, Paper, SegmentedControl, Select, Stack, Table, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Checkbox, Group, Paper, Select, Stack, Table, Text, TextInput, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type ChangeEvent, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
-import { useText } from '@/text/language';
+import { useLanguage, useText, type Language } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
-import { Form } from '@/ui/Dialog';
+import { Form, type At } from '@/ui/Dialog';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
+import { PasswordField } from '@/ui/PasswordField';
 import { Secret } from '@/ui/Secret';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
@@ -23,15 +24,20 @@ import { useDeed } from './deed';
 import { words } from './text';
 
 type Subscription = Schemas['SubscriptionOut'];
+type Channel = Schemas['ChannelOut'];
+const TARGET = 'target'; // The field that stands at the top of a body; all others are in its `settings`.
 const KEY = ['subscriptions'] as const;
 const DELIVERIES = ['deliveries'] as const;
 const KINDS = ['succeeded', 'failed', 'stopped', 'running', 'retried', 'limit', 'budget', 'priority', 'capacity'] as const;
 type Kind = (typeof KINDS)[number];
 const isKind = (text: string): text is Kind => (KINDS as readonly string[]).includes(text);
 
+/** The channels of this installation, each with its form: a new one needs nothing here. */
+const useChannels = () => useQuery({ queryKey: ['notification-channels'], queryFn: () => take(api.GET('/api/v1/notification-channels')) });
+
 export default function Notifications() {
   const t = useText(words);
-  const subscriptions = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/subscriptions', { params: { query: { limit: 100 } } })) });
+  const subscriptions = useQuery({ queryKey: KEY, refetchInterval: 15_000, queryFn: () => take(api.GET('/api/v1/subscriptions', { params: { query: { limit: 100 } } })) });
   const [editing, setEditing] = useState<Subscription | 'new' | null>(null);
   const add = (
     <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setEditing('new')}>
@@ -71,6 +77,8 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
   const t = useText(words);
   const c = useText(common);
   const { who } = useSession();
+  const { language } = useLanguage();
+  const channel = useChannels().data?.items.find((each) => each.kind === subscription.channel);
   const cache = useQueryClient();
   const { isBusy, run } = useDeed();
   const path = { subscription: subscription.id };
@@ -99,14 +107,19 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
       <Group justify="space-between" align="flex-start">
         <Stack gap={4} style={{ minWidth: 0, flex: '1 1 18rem' }}>
           <Group gap="xs">
-            <Text fw={600}>{t(subscription.channel === 'webhook' ? 'webhook' : 'mail')}</Text>
+            <Text fw={600}>{channel ? channel.words[language] : subscription.channel}</Text>
             {!subscription.is_active && <Mark icon="pause" color="gray" label={t('paused')} size="sm" />}
             <Text size="sm" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
               {t('toYou', { address: subscription.target || who.user.email })}
             </Text>
           </Group>
           <Text size="sm">{subscription.kinds.map((kind) => (isKind(kind) ? t(`kind_${kind}`) : kind)).join(', ')}</Text>
-          {subscription.problem && <Mark icon="alert" color="orange" label={t('noMailServer')} size="sm" />}
+          {subscription.problem && <Trouble color="orange" text={channel?.problem ? channel.problem.words[language] : t('notOffered')} />}
+          {subscription.last_failure && (
+            <Trouble color="red" text={t('lastFailed', { error: subscription.last_failure.error })}>
+              <When at={subscription.last_failure.at} />
+            </Trouble>
+          )}
           <Text size="sm" c="dimmed">
             {t(subscription.jobs === 'all' ? 'all' : 'mine')} · <bdi>{tenant ? tenant.name : t('anyTenant')}</bdi>
           </Text>
@@ -130,30 +143,69 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
   );
 }
 
+function Trouble({ color, text, children }: { color: string; text: string; children?: ReactNode }) {
+  return (
+    <Group gap="xs" wrap="nowrap" align="flex-start">
+      <Text span c={color} mt={2}>
+        <Icon name="alert" size={16} />
+      </Text>
+      <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+        {text} {children}
+      </Text>
+    </Group>
+  );
+}
+
+interface Typed {
+  values: Readonly<Record<string, string>>;
+  set: (name: string, value: string) => void;
+}
+
+/**
+ * The fields of a channel. What was not typed is as the subscription has it. No component: the form has to see in its own turn
+ * which places have a field, or it tells what is wrong there a second time.
+ */
+function fieldsOf(channel: Channel, subscription: Subscription | null, typed: Typed, at: At, language: Language, keptSecret: string) {
+  return channel.inputs.map((input) => {
+    const kept = input.name === TARGET ? subscription?.target : subscription?.settings[input.name];
+    const shared = {
+      label: input.words[language],
+      description: input.hint[language],
+      placeholder: kept === null ? keptSecret : input.example,
+      value: typed.values[input.name] ?? kept ?? '',
+      onChange: (event: ChangeEvent<HTMLInputElement>) => typed.set(input.name, event.currentTarget.value),
+      error: at(input.name === TARGET ? '/target' : `/settings/${input.name}`),
+      required: input.is_required && kept !== null,
+      autoComplete: 'off',
+    };
+    return input.is_secret ? <PasswordField key={input.name} {...shared} /> : <TextInput key={input.name} {...shared} />;
+  });
+}
+
 function Edit({ subscription, close }: { subscription: Subscription | null; close: () => void }) {
   const t = useText(words);
   const c = useText(common);
   const { who, has } = useSession();
+  const { language } = useLanguage();
   const cache = useQueryClient();
-  const [channel, setChannel] = useState<'mail' | 'webhook'>(subscription?.channel === 'webhook' ? 'webhook' : 'mail');
-  const [target, setTarget] = useState(subscription?.target ?? '');
+  const channels = useChannels();
+  const [kind, setKind] = useState(subscription?.channel ?? null);
+  const [typed, setTyped] = useState<Record<string, string>>({});
+  const items = channels.data?.items ?? [];
+  const channel = items.find((each) => each.kind === kind) ?? (subscription ? undefined : items[0]);
   const [kinds, setKinds] = useState<Kind[]>(subscription ? subscription.kinds.filter(isKind) : ['succeeded', 'failed']);
   const [jobs, setJobs] = useState<'mine' | 'all'>(subscription?.jobs === 'all' ? 'all' : 'mine');
   const [tenant, setTenant] = useState<string | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
   const save = async () => {
-    let shown: string | null = null;
-    let problem: Subscription['problem'] = null;
-    if (subscription) {
-      const body = { kinds, jobs, ...(channel === 'webhook' && target !== subscription.target ? { target: target.trim() } : {}) };
-      ({ problem } = await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body })));
-    } else {
-      const made = await take(api.POST('/api/v1/subscriptions', { body: { channel, kinds, jobs, tenant, target: channel === 'webhook' ? target.trim() : '' } }));
-      shown = made.secret ?? null;
-      problem = made.problem;
-    }
+    const { [TARGET]: target, ...settings } = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, value.trim()]));
+    const fields = { ...(target === undefined ? {} : { target }), ...(Object.keys(settings).length > 0 ? { settings } : {}) };
+    const made = subscription
+      ? await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body: { kinds, jobs, ...fields } }))
+      : await take(api.POST('/api/v1/subscriptions', { body: { channel: channel?.kind ?? '', kinds, jobs, tenant, ...fields, target: target ?? '' } }));
+    const shown = made.secret ?? null;
     void cache.invalidateQueries({ queryKey: KEY });
-    if (problem) notify(t('savedNoMail'), 'failed');
+    if (made.problem) notify(channel?.problem?.words[language] ?? t('notOffered'), 'failed');
     if (shown) setSecret(shown);
     else close();
   };
@@ -170,11 +222,24 @@ function Edit({ subscription, close }: { subscription: Subscription | null; clos
           </Group>
         </Stack>
       ) : (
-        <Form submit={save} onCancel={close} label={c('save')} isReady={kinds.length > 0}>
+        <Form submit={save} onCancel={close} label={c('save')} isReady={kinds.length > 0 && channels.isSuccess}>
           {(at) => (
             <>
-              {!subscription && <SegmentedControl aria-label={t('channel')} value={channel} onChange={(value) => setChannel(value === 'webhook' ? 'webhook' : 'mail')} data={[{ value: 'mail', label: t('mail') }, { value: 'webhook', label: t('webhook') }]} />}
-              {channel === 'webhook' && <TextInput label={t('target')} type="url" placeholder="https://" value={target} onChange={(event) => setTarget(event.currentTarget.value)} error={at('/target')} required />}
+              {!subscription && (
+                <Select
+                  label={t('channel')}
+                  allowDeselect={false}
+                  data={items.map((each) => ({ value: each.kind, label: each.words[language] }))}
+                  value={channel?.kind ?? null}
+                  onChange={(value) => {
+                    setKind(value);
+                    setTyped({});
+                  }}
+                  error={at('/channel')}
+                />
+              )}
+              {channel?.problem && <Trouble color="orange" text={channel.problem.words[language]} />}
+              {channel && fieldsOf(channel, subscription, { values: typed, set: (name, value) => setTyped((before) => ({ ...before, [name]: value })) }, at, language, t('keptSecret'))}
               <Checkbox.Group label={t('kinds')} value={kinds} onChange={(values) => setKinds(KINDS.filter((kind) => values.includes(kind)))} error={at('/kinds')}>
                 <Stack gap={6} mt={6}>
                   {KINDS.filter((kind) => kind !== 'budget' || has('billing')).map((kind) => (
@@ -229,7 +294,7 @@ function Deliveries() {
                   <Table.Td>
                     <When at={delivery.created_at} />
                   </Table.Td>
-                  <Table.Td>{isKind(delivery.kind) ? t(`kind_${delivery.kind}`) : delivery.kind}</Table.Td>
+                  <Table.Td>{delivery.seq === null ? t('test') : isKind(delivery.kind) ? t(`kind_${delivery.kind}`) : delivery.kind}</Table.Td>
                   <Table.Td>
                     <Group gap="xs">
                       <Mark {...LOOK[delivery.state]} label={t(delivery.state)} size="sm" />

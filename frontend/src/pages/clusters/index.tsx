@@ -1,16 +1,18 @@
 /** Clusters, the platform's own checks, self-tests, and the rules of pools, for operators. */
 
-import { Card, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { Group, List, SimpleGrid, Table, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 
 import { api, take, type Schemas } from '@/api/client';
-import { useClusters, usePools, useReadiness, type Cluster } from '@/api/fleet';
+import { useClusters, usePools, useReadiness } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
+import { Dialog } from '@/ui/Dialog';
 import { Answer, Empty } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 import { plain } from '@/ui/plain';
 import { Said } from '@/ui/Said';
@@ -18,6 +20,8 @@ import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
+import { ClusterCard } from './ClusterCard';
+import { ClusterForm } from './ClusterForm';
 import { PoolRules } from './PoolRules';
 import { words } from './text';
 
@@ -25,12 +29,17 @@ export default function Clusters() {
   const t = useText(words);
   const clusters = useClusters();
   const { isOperator } = useSession();
+  const add = isOperator && (
+    <Dialog label={t('add')} title={t('addTitle')} size="lg" leftSection={<Icon name="clusters" size={16} />}>
+      {(close) => <ClusterForm close={close} />}
+    </Dialog>
+  );
   return (
-    <Page title={t('title')} subtitle={t('subtitle')} actions={<CopyAs ways={{ cli: 'berth clusters\nberth pools', curl: `${curl('GET', '/clusters')}\n\n${curl('GET', '/pools')}`, python: 'import berth\n\nclient = berth.Client()\nfor cluster in client.request("GET", "/clusters")["items"]:\n    print(cluster["name"], cluster["condition"]["name"])' }} />}>
+    <Page title={t('title')} subtitle={t('subtitle')} actions={<><CopyAs ways={{ cli: 'berth clusters\nberth pools\nberth clusters add NAME --kubeconfig FILE', curl: `${curl('GET', '/clusters')}\n\n${curl('GET', '/pools')}`, python: 'import berth\n\nclient = berth.Client()\nfor cluster in client.request("GET", "/clusters")["items"]:\n    print(cluster["name"], cluster["condition"]["name"])' }} />{add}</>}>
       <Answer query={clusters}>
         {(all) =>
           all.length === 0 ? (
-            <Empty icon="clusters" title={t('empty')} command="berth clusters">
+            <Empty icon="clusters" title={t('empty')} command="berth clusters add NAME --kubeconfig FILE" action={add}>
               {t('emptyHint')}
             </Empty>
           ) : (
@@ -48,49 +57,6 @@ export default function Clusters() {
         {isOperator && <SelfTests />}
       </SimpleGrid>
     </Page>
-  );
-}
-
-function ClusterCard({ cluster }: { cluster: Cluster }) {
-  const t = useText(words);
-  const condition = cluster.condition.name;
-  const look = { reachable: { icon: 'check', color: 'teal' }, lost_contact: { icon: 'alert', color: 'red' }, unknown: { icon: 'hourglass', color: 'gray' } } as const;
-  return (
-    <Card withBorder component="section" aria-label={cluster.name}>
-      <Group justify="space-between" mb="xs">
-        <Group gap="xs">
-          <Title order={2} size="h4">
-            {cluster.name}
-          </Title>
-          <Text size="sm" c="dimmed">
-            {t('kind')}: {cluster.kind}
-          </Text>
-        </Group>
-        <Group gap="xs">
-          {!cluster.is_enabled && <Mark icon="pause" color="gray" label={t('disabled')} />}
-          <Mark icon={look[condition].icon} color={look[condition].color} label={t(condition)} />
-        </Group>
-      </Group>
-      <Stack gap={6}>
-        <Text size="sm" c="dimmed">
-          {cluster.condition.since_at && (
-            <>
-              {t(condition)} {t('since')} <When at={cluster.condition.since_at} size="sm" /> ·{' '}
-            </>
-          )}
-          {t('inventory')} <When at={cluster.inventory_read_at} size="sm" />
-        </Text>
-        {cluster.condition.detail && <Text size="sm"><Said text={cluster.condition.detail} /></Text>}
-        <Mark icon={cluster.isolation.tenants_kept_apart ? 'check' : 'alert'} color={cluster.isolation.tenants_kept_apart ? 'teal' : 'red'} label={t(cluster.isolation.tenants_kept_apart ? 'apart' : 'notApart')} />
-        <List size="sm" aria-label={t('isolation')}>
-          {cluster.isolation.facts.map((fact) => (
-            <List.Item key={fact}>
-              <Said text={fact} />
-            </List.Item>
-          ))}
-        </List>
-      </Stack>
-    </Card>
   );
 }
 

@@ -31,6 +31,8 @@ import { words } from './text';
 type Image = Schemas['ImageOut'];
 const KEY = ['images'] as const;
 const PAGE = 100;
+const WAYS = ['python', 'registry', 'build'] as const;
+type Way = (typeof WAYS)[number];
 const LOOK = {
   queued: { icon: 'hourglass', color: 'yellow' },
   building: { icon: 'refresh', color: 'blue' },
@@ -106,7 +108,7 @@ function Details({ image, close }: { image: Image; close: () => void }) {
   const session = useSession();
   const cache = useQueryClient();
   const path = { image_id: image.id };
-  const isBuilt = image.kind === 'python';
+  const isBuilt = image.kind === 'python' || image.containerfile !== null || image.base !== null;
   const whole = useQuery({ queryKey: [...KEY, 'one', image.id], queryFn: () => take(api.GET('/api/v1/images/{image_id}', { params: { path } })) });
   const builds = useQuery({ queryKey: [...KEY, 'builds', image.id], enabled: isBuilt, queryFn: () => take(api.GET('/api/v1/images/{image_id}/builds', { params: { path, query: { limit: 20 } } })) });
   const slug = image.tenant?.slug;
@@ -137,12 +139,23 @@ function Details({ image, close }: { image: Image; close: () => void }) {
           {image.description && <Text size="sm">{image.description}</Text>}
         </Group>
         {image.error && (
-          <Text size="sm" c="red">
+          <Text size="sm" c="red" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
             <Said text={image.error} />
           </Text>
         )}
         {image.reference && <Line label={t('reference')} text={image.reference} />}
         {image.digest && image.digest !== 'host' && <Line label={t('digest')} text={image.digest} />}
+        {image.base && <Line label={t('base')} text={image.base} />}
+        {image.containerfile && (
+          <Stack gap={4}>
+            <Text size="sm" fw={600}>
+              {t('containerfile')}
+            </Text>
+            <ScrollArea.Autosize mah={240}>
+              <Code block>{image.containerfile}</Code>
+            </ScrollArea.Autosize>
+          </Stack>
+        )}
         {image.requirements && (
           <Stack gap={4}>
             <Text size="sm" fw={600}>
@@ -206,7 +219,7 @@ function Builds({ builds }: { builds: readonly Schemas['BuildOut'][] }) {
           <Table.Td>
             <Mark {...LOOK[build.state]} label={t(build.state)} size="sm" />
             {build.error && (
-              <Text size="xs" c="red">
+              <Text size="xs" c="red" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
                 {build.error}
               </Text>
             )}
@@ -238,12 +251,14 @@ function Create({ close }: { close: () => void }) {
   const cache = useQueryClient();
   const tenants = who.tenants.filter((tenant) => may('member', tenant.slug));
   const [tenant, setTenant] = useState(tenants[0]?.slug ?? '');
-  const [kind, setKind] = useState<'python' | 'registry'>('python');
+  const [way, setWay] = useState<Way>('python');
   const [name, setName] = useState('');
   const [description, setDescription] = useState('');
   const [text, setText] = useState('');
+  const [file, setFile] = useState('');
   const submit = async () => {
-    const body = { name: name.trim(), tenant, description, shared: false, kind, ...(kind === 'python' ? { requirements: text } : { reference: text.trim() }) };
+    const basics = { name: name.trim(), tenant, description, shared: false };
+    const body = way === 'python' ? { ...basics, kind: 'python' as const, requirements: text } : { ...basics, kind: 'registry' as const, reference: text.trim(), ...(way === 'build' ? { containerfile: file } : {}) };
     await take(api.POST('/api/v1/images', { body }));
     await cache.invalidateQueries({ queryKey: KEY });
     close();
@@ -252,14 +267,15 @@ function Create({ close }: { close: () => void }) {
     <Form submit={submit} label={c('create')} onCancel={close}>
       {(at) => (
         <>
-          <SegmentedControl aria-label={t('imageKind')} value={kind} onChange={(value) => setKind(value === 'registry' ? 'registry' : 'python')} data={[{ value: 'python', label: t('python') }, { value: 'registry', label: t('registry') }]} />
+          <SegmentedControl aria-label={t('imageKind')} value={way} onChange={(value) => setWay(WAYS.find((each) => each === value) ?? 'python')} data={WAYS.map((each) => ({ value: each, label: each === 'build' ? t('toBuild') : t(each) }))} />
           <TextInput label={c('name')} description={t('nameHint')} value={name} maxLength={63} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required data-autofocus />
           {tenants.length > 1 && <Select label={c('tenant')} allowDeselect={false} data={tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant} onChange={(value) => setTenant(value ?? '')} error={at('/tenant')} />}
-          {kind === 'python' ? (
+          {way === 'python' ? (
             <Textarea label={t('requirements')} description={t('requirementsHint')} autosize minRows={4} maxRows={12} ff="monospace" value={text} onChange={(event) => setText(event.currentTarget.value)} error={at('/requirements')} required />
           ) : (
-            <TextInput label={t('reference')} description={t('referenceHint')} value={text} onChange={(event) => setText(event.currentTarget.value)} error={at('/reference')} required />
+            <TextInput label={t('reference')} description={way === 'build' ? t('pushHint') : t('referenceHint')} value={text} onChange={(event) => setText(event.currentTarget.value)} error={at('/reference')} required />
           )}
+          {way === 'build' && <Textarea label={t('containerfile')} description={t('containerfileHint')} autosize minRows={4} maxRows={16} ff="monospace" value={file} onChange={(event) => setFile(event.currentTarget.value)} error={at('/containerfile')} required />}
           <TextInput label={t('description')} value={description} maxLength={500} onChange={(event) => setDescription(event.currentTarget.value)} error={at('/description')} />
         </>
       )}

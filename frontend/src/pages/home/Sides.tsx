@@ -1,4 +1,4 @@
-/** What is free, what one's tenants got of what they were promised, and what is left of the money. */
+/** What is free, what one's tenants got of what they deserved, and what is left of the money. */
 
 import { Alert, Group, Stack, Text } from '@mantine/core';
 
@@ -84,9 +84,9 @@ export function Shares() {
       <Answer query={shares}>
         {(items) => {
           const tops = items.filter((share) => share.is_top && share.pool !== null);
-          const withGpus = new Set(tops.filter((share) => share.resource === 'gpu_millis' && (share.wanted > 0 || share.promised > 0)).map(placeOf));
+          const withGpus = new Set(tops.filter((share) => share.resource === 'gpu_millis' && (share.requested > 0 || share.deserved > 0)).map(placeOf));
           const shown = tops
-            .filter((share) => (share.resource === 'gpu_millis' ? withGpus.has(placeOf(share)) : share.resource === 'cpu_millis' && !withGpus.has(placeOf(share)) && share.wanted > 0))
+            .filter((share) => (share.resource === 'gpu_millis' ? withGpus.has(placeOf(share)) : share.resource === 'cpu_millis' && !withGpus.has(placeOf(share)) && share.requested > 0))
             .slice(0, SHARES_SHOWN);
           if (shown.length === 0) {
             return (
@@ -115,17 +115,17 @@ function placeOf(share: Schemas['ShareOut']): string {
 function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<keyof (typeof words)['en']>; format: Format }) {
   const unit = share.resource === 'gpu_millis' ? 'gotHours' : 'gotCores';
   const hours = (amount: number) => t(unit, { got: sayHours(format, amount) });
-  const promise = share.promised > 0 ? share.promised : share.fair;
-  const said = share.promised > 0 ? t('gotOf', { got: hours(share.delivered), promised: hours(share.promised) }) : t('gotFair', { got: hours(share.delivered), fair: hours(share.fair) });
+  const target = share.deserved > 0 ? share.deserved : share.fair;
+  const said = share.deserved > 0 ? t('gotOf', { got: hours(share.delivered), deserved: hours(share.deserved) }) : t('gotFair', { got: hours(share.delivered), fair: hours(share.fair) });
   return (
     <Stack gap={4}>
       <Meter
         label={`${isolate(share.tenant.name)} · ${share.pool?.name ?? ''}`}
-        total={Math.max(promise, share.delivered, 1)}
+        total={Math.max(target, share.delivered, 1)}
         words=""
         parts={[
-          { value: Math.min(share.delivered, promise), label: t('got', { hours: hours(share.delivered) }), color: 'berth' },
-          ...(share.delivered > promise ? [{ value: share.delivered - promise, label: hours(share.delivered - promise), color: 'teal.4' }] : []),
+          { value: Math.min(share.delivered, target), label: t('got', { hours: hours(share.delivered) }), color: 'berth' },
+          ...(share.delivered > target ? [{ value: share.delivered - target, label: hours(share.delivered - target), color: 'teal.4' }] : []),
         ]}
       />
       <Group justify="space-between" gap="xs">

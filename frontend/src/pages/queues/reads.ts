@@ -34,7 +34,7 @@ export function useBoard(queueId: string) {
     if (limit < BOARD_ROWS_MAX && Math.max(count, runs) > limit) setLimit(BOARD_ROWS_MAX);
     else if (count > limit) {
       setLong(true);
-      if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+      if (hasNextPage && !isFetchingNextPage) void fetchNextPage({ cancelRefetch: false });
     }
   }, [limit, count, runs, hasNextPage, isFetchingNextPage, fetchNextPage]);
   return { board, waiting, more };

@@ -9,20 +9,18 @@ import { listOf, textOf, type Edit, type Offers } from './edit';
 import { TextField } from './fields';
 import { NameField } from './NameField';
 import { Roles } from './Roles';
+import { choicesAt, type Schema } from './schema';
 import { Sections } from './Sections';
 import { words } from './text';
 
-const FRAMEWORKS = [
-  { value: '', label: '' },
-  { value: 'jax', label: 'JAX' },
-  { value: 'pytorch', label: 'PyTorch' },
-  { value: 'mpi', label: 'MPI' },
-];
+/** How frameworks write their own names, where that is not as in a job file. */
+const SPELT: Partial<Record<string, string>> = { jax: 'JAX', pytorch: 'PyTorch', mpi: 'MPI' };
 
-export function Form({ edit, offers, tenant, setTenant, open, problems, reason, setReason }: { edit: Edit; offers: Offers; tenant: string; setTenant: (tenant: string) => void; open: string[]; problems: readonly FieldProblem[]; reason: string; setReason: (text: string) => void }) {
+export function Form({ edit, schema, offers, tenant, setTenant, open, problems, reason, setReason }: { edit: Edit; schema: Schema | undefined; offers: Offers; tenant: string; setTenant: (tenant: string) => void; open: string[]; problems: readonly FieldProblem[]; reason: string; setReason: (text: string) => void }) {
   const t = useText(words);
   const { values, set, problem } = edit;
   const framework = textOf(values.framework);
+  const frameworks = new Set([...(schema ? choicesAt(schema, ['framework']) : []), framework].filter((name) => name !== '' && name !== 'none'));
   return (
     <Stack gap="md" component="section" aria-label={t('form')}>
       <Paper withBorder p="md">
@@ -46,7 +44,7 @@ export function Form({ edit, offers, tenant, setTenant, open, problems, reason, 
               label={t('framework')}
               title={t('frameworkHint')}
               value={framework === 'none' ? '' : framework}
-              data={FRAMEWORKS.map((entry) => (entry.value === '' ? { value: '', label: t('framework_none') } : entry))}
+              data={[{ value: '', label: t('framework_none') }, ...[...frameworks].map((name) => ({ value: name, label: SPELT[name] ?? name }))]}
               onChange={(event) => set(['framework'], event.currentTarget.value || undefined)}
               error={problem('/framework')}
             />

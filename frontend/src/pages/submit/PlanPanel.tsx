@@ -160,7 +160,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
           {plan.forecast.runs_by === 'asked'
             ? t('planRunsAsked', { time: format.duration(plan.forecast.runs_seconds) })
             : t('planRunsPast', { time: format.duration(plan.forecast.runs_seconds), by: by(plan.forecast.runs_by, t) })}
-          {past && past.promises > 0 && past.by_p90 !== null && ` ${t('planPast', { count: past.promises, share: format.percent(past.by_p90), error: format.duration(past.median_error_seconds) })}`}
+          {past && past.predictions > 0 && past.by_p90 !== null && ` ${t('planPast', { count: past.predictions, share: format.percent(past.by_p90), error: format.duration(past.median_error_seconds) })}`}
         </Text>
       )}
       {plan.max_runtime_seconds === null && typeof plan.forecast?.runs_seconds !== 'number' && (

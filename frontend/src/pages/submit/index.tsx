@@ -287,7 +287,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
         </Alert>
       )}
       <fieldset disabled={values === null} className={values === null ? classes.waiting : classes.fields}>
-        <Form key={formKey} edit={edit} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(edit.values)} problems={problems} reason={reason} setReason={setReason} />
+        <Form key={formKey} edit={edit} schema={schema} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(edit.values)} problems={problems} reason={reason} setReason={setReason} />
       </fieldset>
     </Box>
   );

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { check, schemasAt, type Schema } from './schema';
+import { check, choicesAt, schemasAt, type Schema } from './schema';
 
 const SCHEMA: Schema = {
   type: 'object',
@@ -36,5 +36,9 @@ describe('the schema of job files', () => {
   });
   it('finds what may stand at a path', () => {
     expect(schemasAt(SCHEMA, ['resources']).flatMap((each) => Object.keys(each.properties ?? {}))).toEqual(['cpu']);
+  });
+  it('names the values that may stand at a path, in its own order', () => {
+    expect(choicesAt(SCHEMA, ['framework'])).toEqual(['none', 'jax']);
+    expect(choicesAt(SCHEMA, ['name'])).toEqual([]);
   });
 });

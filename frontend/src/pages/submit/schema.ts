@@ -75,6 +75,11 @@ export function valuesOf(schema: Schema): Plain[] {
   return [];
 }
 
+/** The values that the schema names for a path, as text. */
+export function choicesAt(root: Schema, path: Path): string[] {
+  return schemasAt(root, path).flatMap(valuesOf).map(String);
+}
+
 /** Everything that the schema refuses in these values, at most some dozens. */
 export function check(root: Schema, values: Plain): Wrong[] {
   const found: Wrong[] = [];

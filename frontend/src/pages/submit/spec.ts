@@ -72,9 +72,11 @@ export function rename(text: string, path: Path, name: string): string {
   const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
   const pair = isMap(parent) ? parent.items.find((item) => keyOf(item) === String(path.at(-1))) : undefined;
   if (!pair || (isMap(parent) && parent.has(name))) return text;
+  const range = rangeOfNode(pair.key);
   if (isScalar(pair.key)) pair.key.value = name;
   else pair.key = document.createNode(name) as never;
-  return write(document);
+  const made = range && text.slice(0, range[0]) + stringify(name, WRITTEN).trimEnd() + text.slice(range[1]);
+  return made !== null && isSame(parse(made), document) ? made : write(document);
 }
 
 /** Where a role's own keys stand: at the top for a job of one role, else below `roles`. */
@@ -243,9 +245,12 @@ function splice(text: string, node: { range?: [number, number, number] | null; t
   const made = text.slice(0, from) + words + text.slice(to);
   const before = parse(text);
   before.setIn(path, value);
-  const after = parse(made);
-  if (after.errors.length > 0) return null;
-  return JSON.stringify(after.toJS()) === JSON.stringify(before.toJS()) ? made : null;
+  return isSame(parse(made), before) ? made : null;
+}
+
+/** Whether a text that was just read says what a document does. */
+function isSame(made: Document.Parsed, meant: Document.Parsed): boolean {
+  return made.errors.length === 0 && JSON.stringify(made.toJS()) === JSON.stringify(meant.toJS());
 }
 
 function put(document: Document.Parsed, path: Path, value: Plain): void {

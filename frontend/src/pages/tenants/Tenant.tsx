@@ -23,6 +23,7 @@ import Changes from './Changes';
 import Members from './Members';
 import Priority from './Priority';
 import QueueList from './QueueList';
+import Registries from './Registries';
 import Secrets from './Secrets';
 import { DisabledNotice, Standing } from './Standing';
 import { words } from './text';
@@ -35,7 +36,7 @@ export interface Part {
   owns: boolean;
 }
 
-const TABS = ['members', 'accounts', 'queues', 'caps', 'priority', 'secrets', 'budgets', 'changes'] as const;
+const TABS = ['members', 'accounts', 'queues', 'caps', 'priority', 'secrets', 'registries', 'budgets', 'changes'] as const;
 type Tab = (typeof TABS)[number];
 const LOOK: Record<Tab, { icon: IconName; Part: (props: Part) => React.ReactNode }> = {
   members: { icon: 'users', Part: Members },
@@ -44,6 +45,7 @@ const LOOK: Record<Tab, { icon: IconName; Part: (props: Part) => React.ReactNode
   caps: { icon: 'filter', Part: Caps },
   priority: { icon: 'star', Part: Priority },
   secrets: { icon: 'key', Part: Secrets },
+  registries: { icon: 'clusters', Part: Registries },
   budgets: { icon: 'prices', Part: Budgets },
   changes: { icon: 'audit', Part: Changes },
 };
@@ -60,7 +62,7 @@ function Shown({ tenant, tab }: { tenant: TenantOut; tab: Tab }) {
   const session = useSession();
   const owns = tenant.role === 'manager';
   const runs = owns || session.isOperator;
-  const offered = TABS.filter((name) => (name !== 'changes' || runs) && (name !== 'budgets' || session.has('billing'))).filter((name) => name !== 'secrets' || tenant.role === 'manager' || tenant.role === 'member');
+  const offered = TABS.filter((name) => (name !== 'changes' || runs) && (name !== 'budgets' || session.has('billing'))).filter((name) => (name !== 'secrets' && name !== 'registries') || tenant.role === 'manager' || tenant.role === 'member');
   const { Part } = LOOK[tab];
   return (
     <Page

@@ -1,4 +1,4 @@
-/** What queues were promised and what came: the last days, or a week with its signature. */
+/** What queues deserved and what came: the last days, or a week with its signature. */
 
 import { Alert, Anchor, Code, Group, Select, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -23,12 +23,13 @@ interface Row {
   queue: string;
   pool: string;
   resource: string;
-  promised: number;
-  wanted: number;
+  deserved: number;
+  requested: number;
   due: number;
   delivered: number;
   shortfall: number;
   fair: number;
+  deficit: number;
 }
 
 export default function Shares() {
@@ -59,7 +60,7 @@ export default function Shares() {
             ways={
               week && tenant
                 ? { cli: `berth shares week ${week} -t ${quote(tenant.slug)}\nberth shares verify --help`, curl: curl('GET', `/tenants/${tenant.slug}/shares/${week}`), python: `import berth\n\nclient = berth.Client()\nprint(client.request("GET", "/tenants/${tenant.slug}/shares/${week}")["document"]["lines"])` }
-                : { cli: 'berth shares show --since 7d', curl: curl('GET', '/shares'), python: 'import berth\n\nclient = berth.Client()\nfor row in client.request("GET", "/shares")["items"]:\n    print(row["queue"]["name"], row["promised"], row["delivered"])' }
+                : { cli: 'berth shares show --since 7d', curl: curl('GET', '/shares'), python: 'import berth\n\nclient = berth.Client()\nfor row in client.request("GET", "/shares")["items"]:\n    print(row["queue"]["name"], row["deserved"], row["delivered"])' }
             }
           />
         </Group>
@@ -93,7 +94,7 @@ function Week({ tenant, tenantName, week }: { tenant: string; tenantName: string
           <Alert color={found.closed_at ? 'teal' : 'yellow'} icon={<Icon name={found.closed_at ? 'check' : 'clock'} />}>
             {found.closed_at ? t('statementClosed', { time: `${format.time(found.closed_at)} ${format.zone}` }) : t('weekOpen')}
           </Alert>
-          <Lines rows={found.document.lines.map((line) => ({ ...line, key: `${line.pool}${line.resource}`, queueId: null, queue: tenantName, pool: found.names[line.pool] ?? line.pool }))} />
+          <Lines rows={found.document.lines.map((line) => ({ ...line, deserved: line.promised, requested: line.wanted, key: `${line.pool}${line.resource}`, queueId: null, queue: tenantName, pool: found.names[line.pool] ?? line.pool }))} />
           <Text size="xs" c="dimmed" component="div">
             {t('signed', { algorithm: found.algorithm })} · {t('digest')}: <Code style={{ overflowWrap: 'anywhere' }}>{found.sha256}</Code>
           </Text>
@@ -116,7 +117,7 @@ function Lines({ rows }: { rows: readonly Row[] }) {
             <Table.Th>{t('queue')}</Table.Th>
             <Table.Th>{t('pool')}</Table.Th>
             <Table.Th>{t('resource')}</Table.Th>
-            {(['promised', 'wanted', 'due', 'delivered', 'fair', 'shortfall'] as const).map((name) => (
+            {(['deserved', 'requested', 'due', 'delivered', 'shortfall', 'fair', 'deficit'] as const).map((name) => (
               <Table.Th key={name} ta="right">
                 {t(name)}
               </Table.Th>
@@ -139,12 +140,14 @@ function Lines({ rows }: { rows: readonly Row[] }) {
                 </Table.Td>
                 <Table.Td>{row.pool}</Table.Td>
                 <Table.Td>{known(row.resource) ? t(row.resource as 'gpu_millis') : row.resource}</Table.Td>
-                {(['promised', 'wanted', 'due', 'delivered', 'fair'] as const).map((name) => (
+                {(['deserved', 'requested', 'due', 'delivered'] as const).map((name) => (
                   <Table.Td key={name} ta="right">
                     {say(row[name])}
                   </Table.Td>
                 ))}
                 <Table.Td ta="right">{row.shortfall > 0 ? <Mark icon="alert" color="red" label={t('short', { n: say(row.shortfall) })} size="sm" /> : <Mark icon="check" color="teal" label={t('kept')} size="sm" />}</Table.Td>
+                <Table.Td ta="right">{say(row.fair)}</Table.Td>
+                <Table.Td ta="right">{row.deficit > 0 ? <Mark icon="alert" color="orange" label={say(row.deficit)} size="sm" /> : say(row.deficit)}</Table.Td>
               </Table.Tr>
             );
           })}

@@ -1,8 +1,8 @@
-"""What a machine must have before a task may go there: one filter each, with a stable code and numbers.
+"""What a machine must have before a task may go there: one filter each, with its code and numbers.
 
 The filters are asked in a fixed order, from what never changes to what comes and goes, and the first that refuses a machine is
-the one that is blamed for it: nobody is told that memory is short on a machine of the wrong model. They look at a class of
-machines, so that a thousand equal ones are refused once and counted a thousand times.
+named as its reason: memory is never said to be short on a machine of the wrong model. They look at a class of
+machines, so that a thousand equal machines are refused once and counted a thousand times.
 
 Ports need no filter: an engine gives every task its own. Volumes of one writer, and whose tenant may run in a pool, are the
 caller's: they are a matter of the pool, not of a machine.
@@ -13,22 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Kind, MachineClass, TaskAsk
+from jobs.lifecycle.filter_words import FilterCode
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, MachineKind, TaskAsk
 
-# Code -> what it says. The order is the order in which they are asked.
-FILTERS = {
-    "blocked": "nothing may start on the machine: not ready, or cordoned",
-    "gpu_model": "it has not the GPU model that was asked for",
-    "label": "it lacks a label that was asked for",
-    "taint": "it is kept for others by a taint that the job does not tolerate",
-    "shares_not_allowed": "its pool does not lend parts of a GPU",
-    "exclusive_cores": "it cannot give cores to one task alone",
-    "gpu": "not as many whole GPUs are free on it",
-    "gpu_share": "no GPU of it has as large a part free",
-    "gpu_share_guard": "as many GPUs of the pool as may be are shared already, and none of this machine's has room",
-    "cpu": "not as many cores are free on it",
-    "memory": "not as much memory is free on it",
-}
+FILTERS = (
+    FilterCode.BLOCKED,
+    FilterCode.GPU_MODEL,
+    FilterCode.LABEL,
+    FilterCode.TAINT,
+    FilterCode.SHARES_NOT_ALLOWED,
+    FilterCode.EXCLUSIVE_CORES,
+    FilterCode.GPU,
+    FilterCode.GPU_SHARE,
+    FilterCode.GPU_SHARE_GUARD,
+    FilterCode.CPU,
+    FilterCode.MEMORY,
+)
+"""The order in which they are asked. What each of them says stands in `jobs/lifecycle/filter_words.py`."""
+if len(FILTERS) != len(set(FILTERS)) or set(FILTERS) != set(FilterCode):
+    raise TypeError("every filter has one place in the order in which they are asked")
 _UNBOUNDED = 1 << 30
 
 
@@ -37,7 +40,7 @@ class Refusal:
     """How many machines one filter kept out. Where it compares amounts: `need` is what one task asks for there, `best` the most
     that any of them has left, `never` how many of them would refuse even when they are empty."""
 
-    code: str
+    code: FilterCode
     machines: int
     need: int = 0
     best: int = 0
@@ -45,7 +48,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class TaskShape:
     """An ask made ready for comparing. `joining`: a share that may not open another whole device."""
 
     ask: TaskAsk
@@ -53,102 +56,110 @@ class Shape:
     shares: bool
     joining: bool
     whole: int  # Whole devices.
-    share: int  # Part of one device; 0 for whole ones or none.
+    share: int  # Part of one device; 0 for whole devices or none.
 
     @classmethod
-    def of(cls, ask: TaskAsk, *, bits: int, shares: bool, joining: bool = False) -> Shape:
+    def of(cls, ask: TaskAsk, *, bits: int, shares: bool, joining: bool = False) -> TaskShape:
         share = ask.gpu_millis if ask.is_share else 0
         return cls(ask, bits, shares, joining, 0 if share else ask.gpu_millis // WHOLE_MILLIS, share)
 
 
-def refusal(one: MachineClass, shape: Shape) -> str:
-    """The code of the first filter that keeps the task out; empty when it may go there."""
-    kind, ask = one.kind, shape.ask
+def refusal(machine_class: MachineClass, shape: TaskShape) -> FilterCode | None:
+    """The code of the first filter that keeps the task out; None when it may go there."""
+    kind, ask = machine_class.kind, shape.ask
     refused = refusal_of_kind(kind, shape)
     if refused:
         return refused
     if shape.whole:
-        if shape.whole > one.whole:
-            return "gpu"
+        if shape.whole > machine_class.whole:
+            return FilterCode.GPU
     elif shape.share:
         if not shape.shares:
-            return "shares_not_allowed"
-        if not one.devices or one.devices[-1] < shape.share:
-            return "gpu_share"
-        if shape.joining and not (one.partial and one.partial[-1] >= shape.share):
-            return "gpu_share_guard"
-    if ask.cpu_millis > one.cpu:
-        return "cpu"
-    if ask.memory_bytes > one.memory:
-        return "memory"
-    return ""
+            return FilterCode.SHARES_NOT_ALLOWED
+        if not machine_class.devices or machine_class.devices[-1] < shape.share:
+            return FilterCode.GPU_SHARE
+        if shape.joining and not (machine_class.partial and machine_class.partial[-1] >= shape.share):
+            return FilterCode.GPU_SHARE_GUARD
+    if ask.cpu_millis > machine_class.cpu:
+        return FilterCode.CPU
+    if ask.memory_bytes > machine_class.memory:
+        return FilterCode.MEMORY
+    return None
 
 
-def refusal_of_kind(kind: Kind, shape: Shape) -> str:
+def refusal_of_kind(kind: MachineKind, shape: TaskShape) -> FilterCode | None:
     """The code of the first filter that keeps the task out of such machines even where nothing is taken of them."""
     ask = shape.ask
     if kind.blocked:
-        return "blocked"
+        return FilterCode.BLOCKED
     if ask.models and ask.gpu_millis and kind.model not in ask.models:
-        return "gpu_model"
+        return FilterCode.GPU_MODEL
     if kind.meets & shape.bits != shape.bits:
-        return "label"
+        return FilterCode.LABEL
     if kind.taints and not kind.taints <= ask.tolerates:
-        return "taint"
+        return FilterCode.TAINT
     if ask.exclusive and not kind.exclusive:
-        return "exclusive_cores"
-    return ""
+        return FilterCode.EXCLUSIVE_CORES
+    return None
 
 
-def copies(one: MachineClass, shape: Shape) -> int:
+def copies(machine_class: MachineClass, shape: TaskShape) -> int:
     """How many such tasks one machine of the class takes now. With nothing asked for there is no bound but a large number."""
-    if refusal(one, shape):
+    if refusal(machine_class, shape):
         return 0
     ask = shape.ask
     most = _UNBOUNDED
     if ask.cpu_millis:
-        most = one.cpu // ask.cpu_millis
+        most = machine_class.cpu // ask.cpu_millis
     if ask.memory_bytes:
-        most = min(most, one.memory // ask.memory_bytes)
+        most = min(most, machine_class.memory // ask.memory_bytes)
     if shape.whole:
-        most = min(most, one.whole // shape.whole)
+        most = min(most, machine_class.whole // shape.whole)
     elif shape.share:
-        devices = one.partial if shape.joining else one.devices
+        devices = machine_class.partial if shape.joining else machine_class.devices
         most = min(most, sum(left // shape.share for left in devices if left > 0))
     return most
 
 
-def tally(classes: Iterable[MachineClass], shape: Shape) -> tuple[Refusal, ...]:
-    """Which filter kept out how many of these machines, in the order of the filters."""
-    found: dict[str, list[int]] = {}
+Kept = tuple[FilterCode, int, bool]
+"""By which filter a class is kept out, what it has left of what that compares, and whether it would be when it is empty, too."""
+
+
+def tally(classes: Iterable[MachineClass], shape: TaskShape, cache: dict[MachineClass, Kept | None]) -> tuple[Refusal, ...]:
+    """Which filter kept out how many of these machines, in the order of the filters. `cache` keeps the answer of each."""
+    rows: dict[FilterCode, list[int]] = {}
     need = {
-        "gpu": shape.whole * WHOLE_MILLIS,
-        "gpu_share": shape.share,
-        "gpu_share_guard": shape.share,
-        "cpu": shape.ask.cpu_millis,
-        "memory": shape.ask.memory_bytes,
+        FilterCode.GPU: shape.whole * WHOLE_MILLIS,
+        FilterCode.GPU_SHARE: shape.share,
+        FilterCode.GPU_SHARE_GUARD: shape.share,
+        FilterCode.CPU: shape.ask.cpu_millis,
+        FilterCode.MEMORY: shape.ask.memory_bytes,
     }
-    for one in classes:
-        code = refusal(one, shape)
-        if code:
-            row = found.setdefault(code, [0, 0, 0])
-            row[0] += len(one.members)
-            left, ever = _amounts(one, code)
-            row[1] = max(row[1], left)
-            row[2] += len(one.members) if ever < need.get(code, 0) else 0
-    return tuple(Refusal(code, found[code][0], need.get(code, 0), *found[code][1:]) for code in FILTERS if code in found)
+    for machine_class in classes:
+        try:
+            kept = cache[machine_class]
+        except KeyError:
+            code = refusal(machine_class, shape)
+            left, ever = _amounts(machine_class, code) if code else (0, 0)
+            kept = cache[machine_class] = (code, left, ever < need.get(code, 0)) if code else None
+        if kept is not None:
+            row, many = rows.setdefault(kept[0], [0, 0, 0]), len(machine_class.members)
+            row[0] += many
+            row[1] = max(row[1], kept[1])
+            row[2] += many if kept[2] else 0
+    return tuple(Refusal(code, rows[code][0], need.get(code, 0), *rows[code][1:]) for code in FILTERS if code in rows)
 
 
-def _amounts(one: MachineClass, code: str) -> tuple[int, int]:
+def _amounts(machine_class: MachineClass, code: FilterCode) -> tuple[int, int]:
     """What a machine has left of what the filter compares, and what it has when it is empty."""
-    if code == "gpu":
-        return one.whole * WHOLE_MILLIS, one.kind.gpus * WHOLE_MILLIS
-    if code == "gpu_share":
-        return max(one.devices, default=0), WHOLE_MILLIS if one.kind.gpus else 0
-    if code == "gpu_share_guard":
-        return max(one.partial, default=0), WHOLE_MILLIS
-    if code == "cpu":
-        return one.cpu, one.kind.cpu_millis
-    if code == "memory":
-        return one.memory, one.kind.memory_bytes
+    if code is FilterCode.GPU:
+        return machine_class.whole * WHOLE_MILLIS, machine_class.kind.gpus * WHOLE_MILLIS
+    if code is FilterCode.GPU_SHARE:
+        return max(machine_class.devices, default=0), WHOLE_MILLIS if machine_class.kind.gpus else 0
+    if code is FilterCode.GPU_SHARE_GUARD:
+        return max(machine_class.partial, default=0), WHOLE_MILLIS
+    if code is FilterCode.CPU:
+        return machine_class.cpu, machine_class.kind.cpu_millis
+    if code is FilterCode.MEMORY:
+        return machine_class.memory, machine_class.kind.memory_bytes
     return 0, 0

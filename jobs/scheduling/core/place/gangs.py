@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from jobs.lifecycle.wait_reasons import WAITS
 from jobs.scheduling.core.place.filters import Refusal
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow
+from kernel.wait_codes import WaitCode
 
 PACK, SPREAD = "pack", "spread"
 
@@ -69,11 +72,10 @@ class Unplaced:
 
     `code` is `no_pool` (none was given), `no_machine` (no machine of the pool could take a task of the role even when it is
     empty), `no_room` (it has to wait), or `not_together` (there is room for all, but not near enough to one another).
-    `refusals` say what keeps a task out of how many machines. Amounts may be those of the moment when the same was refused
-    first; `recount` has those of now.
+    `refusals` say what keeps a task out of how many machines.
     """
 
-    code: str
+    code: WaitCode
     pool: int
     role: str
     needed: int
@@ -83,7 +85,7 @@ class Unplaced:
     @property
     def stage(self) -> int:
         """How far the gang came; it does not depend on amounts."""
-        return ("no_pool", "no_machine", "no_room", "not_together").index(self.code)
+        return WAITS[self.code].stage
 
 
 def at_least(gang: GangAsk) -> GangAsk:
@@ -91,3 +93,8 @@ def at_least(gang: GangAsk) -> GangAsk:
     if all(role.minimum == role.maximum for role in gang.roles):
         return gang
     return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
+
+
+def each_asking(gang: GangAsk, **values: Any) -> GangAsk:
+    """The same gang, with these values in the ask of every task."""
+    return replace(gang, roles=tuple(replace(role, ask=replace(role.ask, **values)) for role in gang.roles))

@@ -13,13 +13,14 @@ these, by which `ranking.py` keeps itself up to date.
 Labels are not part of a kind, or every host name would make a class of its own. Only the label conditions that some ask has
 really put are, one bit for each: a new condition moves the machines that meet it into classes of their own, once.
 
-`mark`, then `rewind` or `settle`: what is tried in between is undone exactly, with the memory of what does not fit, or stays.
+`mark`, then `rewind` or `settle`: what is tried in between is undone exactly, or stays.
 """
 
 from __future__ import annotations
 
 import heapq
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -28,14 +29,13 @@ from kernel.resources import Resources
 
 if TYPE_CHECKING:  # They are kept here, beside what they describe, and know themselves what they are.
     from jobs.scheduling.core.place.ranking import Ranking
-    from jobs.scheduling.core.place.refusals import RefusedAsks
     from jobs.scheduling.core.place.scores import Mix, PoolRules
     from jobs.scheduling.core.place.topology import Topology
 
 WHOLE_MILLIS = 1000
 NEED = tuple[str, frozenset[str]]  # A label and the values that are accepted.
 ARRIVALS_SPARE = 1024  # How much longer than the number of machines the list of arrivals gets before it is written anew.
-GIVEN_MAX = 1024  # As many unread changes for the better cost as much to look at as forgetting what did not fit.
+MOVED_MAX = 4096  # Of so many of the latest changes, and as many again at times, it is known which machines they were of.
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Machine:
     gpus: int = 0
     model: str = ""
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)  # Also where it stands: island, switch, rack.
-    taints: frozenset[str] = frozenset()  # Keep out whoever does not tolerate them.
+    taints: frozenset[str] = frozenset()  # Keep out tasks that do not tolerate them.
     avoid: frozenset[str] = frozenset()  # Taints that only ask to be avoided.
     blocked: str = ""  # Why nothing may start there; empty when something may.
     exclusive: bool = False  # Whether tasks may have cores of their own there.
@@ -59,7 +59,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class TaskAsk:
-    """What one task needs of one machine; equal asks meet the same fate.
+    """What one task needs of one machine; equal asks have the same answer.
 
     `gpu_millis` below 1000 is a share of one device, else a multiple of 1000. `needs` are labels with the values accepted, in
     order of the label. `models` empty accepts any.
@@ -89,7 +89,7 @@ class TaskAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """What two machines have in common that differ only in what is taken of them. `meets` has a bit for each known need."""
 
     pool: int
@@ -122,7 +122,7 @@ class MachineClass:
         "whole",
     )
 
-    def __init__(self, kind: Kind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
+    def __init__(self, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
         self.kind = kind
         self.kind_number = kind_number
         self.cpu = cpu
@@ -157,16 +157,14 @@ class PoolState:
     members: tuple[int, ...]
     classes: dict[tuple[object, ...], MachineClass] = field(default_factory=dict)
     arrivals: list[MachineClass] = field(default_factory=list)
-    given: list[MachineClass] = field(default_factory=list)
     epoch: int = 0
     cpu: int = 0  # Free on machines that take something.
     memory: int = 0
     gpu: int = 0
-    shared: int = 0  # Devices that someone has a share of, used up or not.
+    shared: int = 0  # Devices of which a task has a share, used up or not.
     largest: Resources = field(default_factory=Resources)  # The most of each that any machine has when it is empty.
     rankings: dict[TaskAsk, Ranking] = field(default_factory=dict)
     joining: dict[TaskAsk, Ranking] = field(default_factory=dict)  # The same where no further device may be shared.
-    refused: RefusedAsks | None = None
     topology: Topology | None = None
 
 
@@ -175,35 +173,37 @@ class Mark:
     """A state to come back to."""
 
     position: int
-    given: tuple[int, ...]
-    refused: tuple[RefusedAsks | None, ...]
+    version: int
 
 
 class Machines:
     """All machines with what is left of each. `rules` say by pool how it wants to be filled (scores.py)."""
 
     def __init__(self, machines: Iterable[Machine], rules: Mapping[int, PoolRules] | None = None) -> None:
-        self.at = sorted(machines, key=lambda one: (one.pool, one.name))
+        self.at = sorted(machines, key=lambda machine: (machine.pool, machine.name))
         self.rules = dict(rules or {})
-        self.index = {(one.pool, one.name): index for index, one in enumerate(self.at)}
+        self.index = {(machine.pool, machine.name): index for index, machine in enumerate(self.at)}
         assert len(self.index) == len(self.at), "two machines of one pool have one name"
         self.class_of: list[MachineClass] = []
-        self.devices = [[WHOLE_MILLIS] * one.gpus for one in self.at]
+        self.devices = [[WHOLE_MILLIS] * machine.gpus for machine in self.at]
         self._sharers: dict[tuple[int, int], int] = {}  # (machine, device) -> how many have a share of it.
         self._conditions: dict[NEED, int] = {}
         self.holders: dict[str, set[int]] = {}  # By digest or dataset, the machines that have it already.
         self._journal: list[tuple[int, int, int, int, tuple[int, ...]]] = []
         self._marks = 0
-        self.version = 0  # Grows with every change of what is left anywhere: what was counted at a version is true at it.
-        self._kinds: dict[Kind, int] = {}
+        self.version = 0  # Of what is left anywhere: another with every change, and by `rewind` that of the mark again.
+        self._versions = [0]  # The latest that led here, in order, and the newest of all.
+        self._newest = 0
+        self._moved: list[int] = []  # The machines of the changes between these.
+        self._kinds: dict[MachineKind, int] = {}
         members: dict[int, list[int]] = {}
-        for index, one in enumerate(self.at):
-            members.setdefault(one.pool, []).append(index)
-            self._holds(index, one.images | one.data, frozenset())
+        for index, machine in enumerate(self.at):
+            members.setdefault(machine.pool, []).append(index)
+            self._holds(index, machine.images | machine.data, frozenset())
         self.pools = {pool: PoolState(tuple(inside)) for pool, inside in members.items()}
-        for index, one in enumerate(self.at):
-            kind, kind_number = self._kind(one)
-            self._enter(index, kind, kind_number, one.cpu_millis, one.memory_bytes, (WHOLE_MILLIS,) * one.gpus)
+        for index, machine in enumerate(self.at):
+            kind, kind_number = self._kind(machine)
+            self._enter(index, kind, kind_number, machine.cpu_millis, machine.memory_bytes, (WHOLE_MILLIS,) * machine.gpus)
         for state in self.pools.values():
             self._count(state)
 
@@ -229,19 +229,13 @@ class Machines:
     def classes(self, pool: int) -> list[MachineClass]:
         """The classes of a pool that have machines now, in no order that may matter."""
         state = self.pools.get(pool)
-        return [one for one in state.classes.values() if one.members] if state else []
+        return [machine_class for machine_class in state.classes.values() if machine_class.members] if state else []
 
-    def largest_free(self, pool: int) -> dict[str, int]:
-        """By GPU model, the most whole devices that are free on one machine on which something may start."""
-        found: dict[str, int] = {}
-        for one in self.classes(pool):
-            if one.kind.gpus and not one.kind.blocked:
-                found[one.kind.model] = max(found.get(one.kind.model, 0), one.whole)
-        return dict(sorted(found.items()))
-
-    def emptied(self) -> Machines:
-        """The same machines with nothing taken: what could ever fit."""
-        return Machines(self.at, self.rules)
+    def moved_since(self, version: int) -> list[int] | None:
+        """The machines of which something else is left than at a version, some twice; None where that is too long ago, or was
+        undone."""
+        at = bisect_left(self._versions, version)
+        return self._moved[at:] if at < len(self._versions) and self._versions[at] == version else None
 
     @property
     def is_marked(self) -> bool:
@@ -254,8 +248,8 @@ class Machines:
         if bit is None:
             bit = self._conditions[need] = 1 << len(self._conditions)
             label, accepted = need
-            for index, one in enumerate(self.at):
-                if one.labels.get(label) in accepted:
+            for index, machine in enumerate(self.at):
+                if machine.labels.get(label) in accepted:
                     here = self.class_of[index]
                     self._move(
                         index, *self._known(replace(here.kind, meets=here.kind.meets | bit)), here.cpu, here.memory, here.devices
@@ -273,40 +267,34 @@ class Machines:
 
     def give(self, machine: int, ask: TaskAsk, devices: tuple[int, ...]) -> None:
         """The exact inverse of the `take` that returned these devices."""
-        self.take_back(machine, ask, devices)
-        self._given(machine)
-
-    def take_back(self, machine: int, ask: TaskAsk, devices: tuple[int, ...]) -> None:
-        """Undo a `take` since which nothing was found not to fit."""
         each = ask.gpu_millis if ask.gpu_millis < WHOLE_MILLIS else WHOLE_MILLIS
         self._change(machine, ask.cpu_millis, ask.memory_bytes, each, devices)
 
     def update(self, machine: int, facts: Machine) -> None:
         """Replace what is known of a machine under the same pool and name; what is taken of it stays taken."""
-        known = self.at[machine]
-        assert (known.pool, known.name) == (facts.pool, facts.name)
-        assert not self._marks
+        former = self.at[machine]
+        assert (former.pool, former.name) == (facts.pool, facts.name)
+        assert not self.is_marked
         here, left = self.class_of[machine], self.devices[machine]
-        taken = [WHOLE_MILLIS - one for one in left]
+        taken = [WHOLE_MILLIS - millis for millis in left]
         left[:] = [WHOLE_MILLIS - (taken[index] if index < len(taken) else 0) for index in range(facts.gpus)]
         self.at[machine] = facts
-        self._holds(machine, facts.images | facts.data, known.images | known.data)
+        self._holds(machine, facts.images | facts.data, former.images | former.data)
         kind, kind_number = self._kind(facts)
-        cpu = here.cpu + facts.cpu_millis - known.cpu_millis
-        memory = here.memory + facts.memory_bytes - known.memory_bytes
+        cpu = here.cpu + facts.cpu_millis - former.cpu_millis
+        memory = here.memory + facts.memory_bytes - former.memory_bytes
         self._move(machine, kind, kind_number, cpu, memory, tuple(sorted(left)))
         state = self.pools[facts.pool]
         self._count(state)
         state.rankings, state.joining, state.topology = {}, {}, None  # The largest machine may be another, and labels too.
-        self._given(machine)
 
-    def recollect(self, machine: int, facts: Machine) -> bool:
+    def update_contents(self, machine: int, facts: Machine) -> bool:
         """Take in other images and data that a machine holds; whether that is all that is new of it. No class changes by it."""
-        known = self.at[machine]
-        if replace(known, images=facts.images, data=facts.data) != facts:
+        former = self.at[machine]
+        if replace(former, images=facts.images, data=facts.data) != facts:
             return False
         self.at[machine] = facts
-        self._holds(machine, facts.images | facts.data, known.images | known.data)
+        self._holds(machine, facts.images | facts.data, former.images | former.data)
         return True
 
     def _holds(self, machine: int, now: frozenset[str], before: frozenset[str]) -> None:
@@ -322,9 +310,9 @@ class Machines:
         self.rules[pool] = rules
         state = self.pools.get(pool)
         if state is not None:
-            state.rankings, state.joining, state.refused, state.topology = {}, {}, None, None
-            for one in state.classes.values():
-                one.lost.clear()
+            state.rankings, state.joining, state.topology = {}, {}, None
+            for machine_class in state.classes.values():
+                machine_class.lost.clear()
 
     def fullest(self, machine: int, ask: TaskAsk) -> tuple[int, ...]:
         """The devices with the least left that still take the task; where none does, those with the most left."""
@@ -332,7 +320,9 @@ class Machines:
         if not ask.gpu_millis or not left:
             return ()
         each = min(ask.gpu_millis, WHOLE_MILLIS)
-        order = sorted(range(len(left)), key=lambda one: (0, left[one], one) if left[one] >= each else (1, -left[one], one))
+        order = sorted(
+            range(len(left)), key=lambda device: (0, left[device], device) if left[device] >= each else (1, -left[device], device)
+        )
         return tuple(sorted(order[: max(1, ask.gpu_millis // WHOLE_MILLIS)]))
 
     def with_left(self, machine: int, remainder: int) -> tuple[int, ...]:
@@ -342,21 +332,17 @@ class Machines:
     def mark(self) -> Mark:
         """Remember how things are, for `rewind` or `settle`; marks nest."""
         self._marks += 1
-        states = self.pools.values()
-        return Mark(
-            len(self._journal),
-            tuple(len(state.given) for state in states),
-            tuple(state.refused.copy() if state.refused is not None else None for state in states),
-        )
+        return Mark(len(self._journal), self.version)
 
     def rewind(self, mark: Mark) -> None:
         """Undo all since the mark."""
         while len(self._journal) > mark.position:
             machine, cpu, memory, each, devices = self._journal.pop()
             self._apply(machine, -cpu, -memory, -each, devices)
-        for state, given, refused in zip(self.pools.values(), mark.given, mark.refused, strict=True):
-            del state.given[given:]
-            state.refused = refused
+        at = bisect_left(self._versions, mark.version)
+        self._versions[at:] = [mark.version]
+        del self._moved[at:]
+        self.version = mark.version
         self._marks -= 1
 
     def settle(self, mark: Mark) -> None:
@@ -391,42 +377,38 @@ class Machines:
             state.topology.changed(machine)
 
     def _share(self, state: PoolState, device: tuple[int, int], more: bool) -> None:
-        """Count one owner of a share more or less."""
+        """Count an owner of a share more or less."""
         before = self._sharers.pop(device, 0)
         after = before + (1 if more else -1)
         if after:
             self._sharers[device] = after
         state.shared += (after > 0) - (before > 0)
 
-    def _given(self, machine: int) -> None:
-        """Note a change for the better, for whoever remembers what did not fit."""
-        state = self.pools[self.at[machine].pool]
-        state.given.append(self.class_of[machine])
-        if len(state.given) > GIVEN_MAX and not self._marks:
-            state.given.clear()
-            state.refused = None
-
     # --- Classes ------------------------------------------------------------------------------------------------------
 
-    def _kind(self, one: Machine) -> tuple[Kind, int]:
-        meets = sum(bit for (label, accepted), bit in self._conditions.items() if one.labels.get(label) in accepted)
+    def _kind(self, machine: Machine) -> tuple[MachineKind, int]:
+        meets = sum(bit for (label, accepted), bit in self._conditions.items() if machine.labels.get(label) in accepted)
         return self._known(
-            Kind(
-                one.pool, one.cpu_millis, one.memory_bytes, one.gpus, one.model, one.taints, one.avoid, bool(one.blocked),
-                one.exclusive, meets,
+            MachineKind(
+                machine.pool, machine.cpu_millis, machine.memory_bytes, machine.gpus, machine.model, machine.taints,
+                machine.avoid, bool(machine.blocked), machine.exclusive, meets,
             )
         )  # fmt: skip
 
-    def _known(self, kind: Kind) -> tuple[Kind, int]:
+    def _known(self, kind: MachineKind) -> tuple[MachineKind, int]:
         """A kind with its number, which stands for it where speed counts."""
         return kind, self._kinds.setdefault(kind, len(self._kinds))
 
-    def _move(self, machine: int, kind: Kind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
-        self.version += 1
+    def _move(self, machine: int, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
+        self.version = self._newest = self._newest + 1
+        self._versions.append(self.version)
+        self._moved.append(machine)
+        if len(self._moved) > 2 * MOVED_MAX and not self._marks:
+            del self._versions[:MOVED_MAX], self._moved[:MOVED_MAX]
         self.class_of[machine].members.discard(machine)
         self._enter(machine, kind, kind_number, cpu, memory, devices)
 
-    def _enter(self, machine: int, kind: Kind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
+    def _enter(self, machine: int, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
         state = self.pools[kind.pool]
         key = (kind_number, cpu, memory, devices)
         there = state.classes.get(key)
@@ -444,21 +426,21 @@ class Machines:
 
     @staticmethod
     def _compact(state: PoolState) -> None:
-        """Forget classes without machines, and rankings that nobody read since the last time."""
-        state.classes = {key: one for key, one in state.classes.items() if one.members}
+        """Forget classes without machines, and rankings that were not read since the last time."""
+        state.classes = {key: machine_class for key, machine_class in state.classes.items() if machine_class.members}
         state.arrivals = list(state.classes.values())
-        state.rankings = {ask: one for ask, one in state.rankings.items() if one.epoch == state.epoch}
-        state.joining = {ask: one for ask, one in state.joining.items() if one.epoch == state.epoch}
+        state.rankings = {ask: ranking for ask, ranking in state.rankings.items() if ranking.epoch == state.epoch}
+        state.joining = {ask: ranking for ask, ranking in state.joining.items() if ranking.epoch == state.epoch}
         state.epoch += 1
 
     def _count(self, state: PoolState) -> None:
         inside = [self.at[index] for index in state.members]
         state.largest = Resources(
-            max(one.cpu_millis for one in inside),
-            max(one.memory_bytes for one in inside),
-            max(one.gpus for one in inside) * WHOLE_MILLIS,
+            max(machine.cpu_millis for machine in inside),
+            max(machine.memory_bytes for machine in inside),
+            max(machine.gpus for machine in inside) * WHOLE_MILLIS,
         )
         open_classes = [self.class_of[index] for index in state.members if not self.at[index].blocked]
-        state.cpu = sum(one.cpu for one in open_classes)
-        state.memory = sum(one.memory for one in open_classes)
-        state.gpu = sum(one.gpu for one in open_classes)
+        state.cpu = sum(machine_class.cpu for machine_class in open_classes)
+        state.memory = sum(machine_class.memory for machine_class in open_classes)
+        state.gpu = sum(machine_class.gpu for machine_class in open_classes)

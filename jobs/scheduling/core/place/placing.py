@@ -1,7 +1,7 @@
 """Where a gang fits best, and why it does not.
 
-`place` holds the whole gang on `machines` when it fits and leaves them as they were when it does not; who decides against a
-placement afterwards calls `undo`. The result depends on what is free, not on the order in which machines or roles were given.
+`place` holds the whole gang on `machines` when it fits and leaves them as they were when it does not; a caller that decides
+against a placement afterwards calls `undo`. The result depends on what is free, not on the order of machines or roles.
 
 The ideal: of all ways to place the gang, the one with its maximum of tasks, then with its tasks as near to one another (or as
 far apart) as it wishes, then with the best scores. What is done instead, and why:
@@ -14,7 +14,7 @@ far apart) as it wishes, then with the best scores. What is done instead, and wh
    ways would place (of those that just fit into two to four odd machines, one in a hundred; never a gang of one role).
 4. Tasks that want to be near: one machine, else the fullest island that takes all of them, else switch, else rack, else the
    fewest places. What a place could take is counted before it is tried, so most are never tried.
-5. Roles for which there is too little room by counting are remembered (`refusals.py`): most of a long queue is refused by that.
+5. Where there is too little room for the tasks of a role by counting, no place is tried.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice, permutations, repeat
+from itertools import islice, permutations
 
 from jobs.scheduling.core.place.filters import Refusal
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machines
 from jobs.scheduling.core.place.ranking import Candidate, Local, Ranking, ScoreRow, ranking_of
-from jobs.scheduling.core.place.refusals import Refused, RefusedAsks
-from jobs.scheduling.core.place.topology import Place, Topology, topology_of
+from jobs.scheduling.core.place.topology import Topology, TopologyDomain, topology_of
+from kernel.wait_codes import WaitCode
 
-TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
+TRIES_MAX = 8  # Places of one level that are tried for a role that prefers to be near; a role that requires it tries all.
 ORDERS_MAX = 6  # Of roles: all orders of three.
 
-__all__ = ["GangAsk", "Placed", "PlacedTask", "RoleAsk", "Unplaced", "has_place", "place", "recount", "undo"]
+__all__ = ["GangAsk", "Placed", "PlacedTask", "RoleAsk", "Unplaced", "has_place", "place", "recount", "redo", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,16 @@ def place(gang: GangAsk, machines: Machines, pools: Sequence[int]) -> Placed | U
             return answer
         if furthest is None or answer.stage > furthest.stage:
             furthest = answer
-    return furthest or Unplaced("no_pool", -1, "", 0, 0)
+    return furthest or Unplaced(WaitCode.NO_POOL, -1, "", 0, 0)
 
 
 def recount(gang: GangAsk, machines: Machines, pool: int) -> Unplaced | None:
     """Why a gang has too little room in a pool, with the amounts of this moment; None where that is not a matter of counting.
 
-    `place` may answer with the amounts of the moment at which the same was refused first, for speed. Whoever shows a reason to
-    people asks here.
+    A scheduler may keep an answer of `place` for longer, for speed. Callers that show a reason to people ask here.
     """
     parts = _parts(gang, machines, pool)
-    return parts if isinstance(parts, Unplaced) else next(filter(None, (_lacking(part, machines) for part in parts)), None)
+    return parts if isinstance(parts, Unplaced) else _lacking(parts, machines)
 
 
 def has_place(gang: GangAsk, machines: Machines, pool: int) -> bool:
@@ -101,14 +100,18 @@ def undo(placed: Placed, machines: Machines) -> None:
         machines.give(task.machine, task.ask, task.devices)
 
 
+def redo(placed: Placed, machines: Machines) -> None:
+    """Take all that `undo` gave back."""
+    for task in placed.tasks:
+        machines.take(task.machine, task.ask, task.devices)
+
+
 def _place_in(gang: GangAsk, machines: Machines, pool: int) -> Placed | Unplaced:
     parts = _parts(gang, machines, pool)
     if isinstance(parts, Unplaced):
         return parts
-    known = [_remembered(part, machines) for part in parts]
-    if any(known):
-        return next(one for one in map(_first_known, parts, known, repeat(machines)) if one is not None)
-    return _Placing(machines, pool, parts).run()
+    lacking = _lacking(parts, machines) if sum(part.role.minimum for part in parts) > 1 else None
+    return lacking or _Placing(machines, pool, parts).run()
 
 
 def _parts(gang: GangAsk, machines: Machines, pool: int) -> list[_Part] | Unplaced:
@@ -117,7 +120,7 @@ def _parts(gang: GangAsk, machines: Machines, pool: int) -> list[_Part] | Unplac
     for role in sorted(gang.roles, key=_size):
         ranking = ranking_of(machines, pool if role.pool is None else role.pool, role.ask)
         if ranking is None:
-            return Unplaced("no_pool", pool if role.pool is None else role.pool, role.role, role.minimum, 0)
+            return Unplaced(WaitCode.NO_POOL, pool if role.pool is None else role.pool, role.role, role.minimum, 0)
         local = Local(role.image, role.data) if role.image or role.data else None
         parts.append(_Part(role, ranking, role.together or gang.together, local))
     return parts
@@ -129,38 +132,15 @@ def _size(role: RoleAsk) -> tuple[object, ...]:
     return (-ask.gpu_millis, -ask.cpu_millis, -ask.memory_bytes, -len(ask.needs), -role.maximum, role.role)
 
 
-def _remembered(part: _Part, machines: Machines) -> Unplaced | None:
-    """The refusal of this role by what was refused before."""
-    state = machines.pools[part.ranking.pool]
-    if state.refused is None:
-        return None
-    state.refused.catch_up(state.given, may_clear=not machines.is_marked)
-    known = state.refused.find(part.role.ask, part.role.minimum, lambda: _counted(part, machines))
-    return None if known is None else _unplaced(part, known.fitting, known.refusals)
-
-
-def _first_known(part: _Part, known: Unplaced | None, machines: Machines) -> Unplaced | None:
-    """The same role is blamed whatever happens to be remembered: the first for whose tasks alone there is too little room."""
-    return known or _lacking(part, machines)
-
-
-def _lacking(part: _Part, machines: Machines) -> Unplaced | None:
-    """Whether a role alone has too little room in its pool; that is remembered."""
-    if part.ranking.shape.joining or _is_guarded(part) or _room(part, machines) >= part.role.minimum:
-        return None
-    state = machines.pools[part.ranking.pool]
-    if state.refused is None:
-        state.refused = RefusedAsks()
-    state.refused.catch_up(state.given, may_clear=not machines.is_marked)
-    counted = _counted(part, machines)
-    state.refused.remember(part.role.ask, counted)
-    return _unplaced(part, counted.fitting, counted.refusals)
-
-
-def _counted(part: _Part, machines: Machines) -> Refused:
-    fitting = _room(part, machines)
-    assert fitting < part.role.minimum, "what is refused by memory would fit"
-    return Refused(part.ranking.shape, part.role.minimum, fitting, part.ranking.tally())
+def _lacking(parts: Sequence[_Part], machines: Machines) -> Unplaced | None:
+    """The refusal of the first role for whose tasks alone there is too little room in its pool, by counting."""
+    for part in parts:
+        if part.ranking.shape.joining or _is_guarded(part):
+            continue
+        fitting = part.ranking.room_of_all(machines.classes(part.ranking.pool), enough=part.role.minimum)
+        if fitting < part.role.minimum:
+            return _unplaced(part, fitting, part.ranking.tally())
+    return None
 
 
 def _room(part: _Part, machines: Machines) -> int:
@@ -168,8 +148,8 @@ def _room(part: _Part, machines: Machines) -> int:
     return part.ranking.room_of_all(machines.classes(part.ranking.pool))
 
 
-def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: str = "") -> Unplaced:
-    code = code or ("no_room" if part.ranking.fits_ever() else "no_machine")
+def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: WaitCode | None = None) -> Unplaced:
+    code = code or (WaitCode.NO_ROOM if part.ranking.fits_ever() else WaitCode.NO_MACHINE)
     return Unplaced(code, part.ranking.pool, part.role.role, part.role.minimum, fitting, refusals)
 
 
@@ -243,14 +223,14 @@ class _Placing:
                 yield {alone}
         for depth, level in enumerate(topology.levels):
             fitting = []
-            for one in topology.places[depth]:
-                room = [(one.copies(part.ranking, self.machines), count) for part, count in asked]
+            for domain in topology.places[depth]:
+                room = [(domain.copies(part.ranking, self.machines), count) for part, count in asked]
                 if all(copies >= count for copies, count in room):
-                    fitting.append((room[0][0], one.name, one))
-            fitting.sort(key=lambda found: found[:2])
-            for _, _, one in fitting[:TRIES_MAX] if together == PACK else fitting:
-                yield from self._fewest(asked, one.members)
-                yield one.members
+                    fitting.append((room[0][0], domain.name, domain))
+            fitting.sort(key=lambda entry: entry[:2])
+            for _, _, domain in fitting[:TRIES_MAX] if together == PACK else fitting:
+                yield from self._fewest(asked, domain.members)
+                yield domain.members
             if level == together:
                 return
         if together == PACK:
@@ -258,7 +238,7 @@ class _Placing:
             yield from self._fewest(asked, None)
 
     def _one_machine(self, asked: list[tuple[_Part, int]]) -> int | None:
-        """The best machine for all of these tasks as if they were one."""
+        """The best machine for all of these tasks as if they were one task."""
         asks = {replace(part.role.ask, cpu_millis=0, memory_bytes=0, gpu_millis=0) for part, _ in asked}
         if len(asks) != 1 or any(part.role.ask.is_share for part, _ in asked):
             return None
@@ -276,7 +256,7 @@ class _Placing:
         return best.machine if best is not None else None
 
     def _fewest(self, asked: list[tuple[_Part, int]], members: Set[int] | None) -> Iterator[Set[int]]:
-        """As few machines as take all tasks of a role: those that take most, and for the rest the one with least to spare."""
+        """As few machines as take all tasks of a role: those that take most, and for the rest the machine with least to spare."""
         if len(asked) != 1:
             return
         part, count = asked[0]
@@ -293,14 +273,16 @@ class _Placing:
             chosen.add(min(spare - chosen))
         yield chosen
 
-    def _fewest_places(self, asked: list[tuple[_Part, int]], places: Sequence[Place]) -> Iterator[Set[int]]:
+    def _fewest_places(self, asked: list[tuple[_Part, int]], places: Sequence[TopologyDomain]) -> Iterator[Set[int]]:
         """The union of the places with the most room, as many as the largest role needs."""
         part, count = asked[0]
         chosen: set[int] = set()
-        for copies, _, one in sorted((-one.copies(part.ranking, self.machines), one.name, one) for one in places if one.members):
+        for copies, _, domain in sorted(
+            (-domain.copies(part.ranking, self.machines), domain.name, domain) for domain in places if domain.members
+        ):
             if count <= 0 or not copies:
                 break
-            chosen |= one.members
+            chosen |= domain.members
             count += copies
         if chosen and count <= 0:
             yield chosen
@@ -320,22 +302,24 @@ class _Placing:
         """Hold up to so many more tasks of a role; how many it were."""
         role, take = part.role, self.machines.take
         apart = _Apart(self, part) if part.together == SPREAD else None
-        index = sum(one.role == role.role for one in self.held)
+        index = sum(task.role == role.role for task in self.held)
         for got in range(count):
             ranking = ranking_of(self.machines, part.ranking.pool, role.ask) if part.ranking.shape.share else part.ranking
             assert ranking is not None
             without: Set[int] = frozenset()
-            found = None
+            candidate = None
             if apart is None:
-                found = ranking.best(within=within, local=part.local)
+                candidate = ranking.best(within=within, local=part.local)
             else:
-                found, without = apart.best(ranking)
-            if found is None:
+                candidate, without = apart.best(ranking)
+            if candidate is None:
                 return got
             if not index and not got:
-                self._tabulate(part, ranking, found, within, without)
-            devices = self.machines.with_left(found.machine, found.fit.remainder) if ranking.shape.share else None
-            self.held.append(PlacedTask(role.role, index + got, found.machine, role.ask, take(found.machine, role.ask, devices)))
+                self._tabulate(part, ranking, candidate, within, without)
+            devices = self.machines.with_left(candidate.machine, candidate.fit.remainder) if ranking.shape.share else None
+            self.held.append(
+                PlacedTask(role.role, index + got, candidate.machine, role.ask, take(candidate.machine, role.ask, devices))
+            )
         return count
 
     def _extend(self) -> None:
@@ -345,11 +329,11 @@ class _Placing:
             growing = [part for part in growing if self._count(part) < part.role.maximum and self._one_more(part)]
 
     def _one_more(self, part: _Part) -> bool:
-        """Near those that are there, for whoever insists on it; first near, then anywhere, for whoever only wishes."""
+        """Near the tasks that are held, for a role that requires it; first near, then anywhere, for a role that prefers it."""
         if part.together in ("", SPREAD):
             return bool(self._more(part, 1, None))
         topology = self._topology(part)
-        mine = [one.machine for one in self.held if self._is_near(one.role, part)]
+        mine = [task.machine for task in self.held if self._is_near(task.role, part)]
         for depth, level in enumerate(topology.levels):
             place_of = {topology.at(machine, depth) for machine in mine}
             place = place_of.pop() if len(place_of) == 1 else None
@@ -361,36 +345,36 @@ class _Placing:
 
     def _is_near(self, role: str, part: _Part) -> bool:
         unit = next(unit for unit in self.units if part in unit)
-        return any(one.role.role == role for one in unit)
+        return any(part_of_unit.role.role == role for part_of_unit in unit)
 
     def _count(self, part: _Part) -> int:
-        return sum(one.role == part.role.role for one in self.held)
+        return sum(task.role == part.role.role for task in self.held)
 
-    def _tabulate(self, part: _Part, ranking: Ranking, found: Candidate, within: Set[int] | None, without: Set[int]) -> None:
+    def _tabulate(self, part: _Part, ranking: Ranking, chosen: Candidate, within: Set[int] | None, without: Set[int]) -> None:
         """Keep the scores of the machine chosen and of the next best, before anything is taken there."""
         if ranking.rules.runners_up <= 0:
             return
         leaders = ranking.leaders(ranking.rules.runners_up + 1, within=within, without=without)
-        winner = (found.fit.score, found.one.tie)
-        rows = [found, *(one for one in leaders if (one.fit.score, one.one.tie) != winner)][: ranking.rules.runners_up + 1]
-        self.tables.append((part.role.role, tuple(ranking.row(one, part.local) for one in rows)))
+        winner = (chosen.fit.score, chosen.machine_class.tie)
+        runners_up = [leader for leader in leaders if (leader.fit.score, leader.machine_class.tie) != winner]
+        rows = [chosen, *runners_up[: ranking.rules.runners_up]]
+        self.tables.append((part.role.role, tuple(ranking.row(candidate, part.local) for candidate in rows)))
 
     def _drop(self, position: int) -> None:
-        """Undo what this try held; nothing that was refused before fits because of it."""
+        """Undo what this try held."""
         while len(self.held) > position:
             task = self.held.pop()
-            self.machines.take_back(task.machine, task.ask, task.devices)
+            self.machines.give(task.machine, task.ask, task.devices)
         if not position:
             self.tables.clear()
 
     def _refuse(self, short: _Short) -> Unplaced:
-        for part in self.parts:
-            lacking = _lacking(part, self.machines)
-            if lacking is not None:
-                return lacking
+        lacking = _lacking(self.parts, self.machines)
+        if lacking is not None:
+            return lacking
         refusals = short.part.ranking.tally()
         if short.part.together not in ("", PACK, SPREAD):
-            return _unplaced(short.part, self._nearest_room(short.part), refusals, "not_together")
+            return _unplaced(short.part, self._nearest_room(short.part), refusals, WaitCode.NOT_TOGETHER)
         return _unplaced(short.part, max(0, short.fitting), refusals)
 
     def _nearest_room(self, part: _Part) -> int:
@@ -399,12 +383,12 @@ class _Placing:
         if part.together not in topology.levels:
             return 0
         places = topology.places[topology.levels.index(part.together)]
-        return max((one.copies(part.ranking, self.machines) for one in places), default=0)
+        return max((domain.copies(part.ranking, self.machines) for domain in places), default=0)
 
     def _hops(self) -> int:
         """Between the tasks in the gang's own pool; roles that named another are apart by their own wish."""
         mine = next((part for part in self.parts if part.ranking.pool == self.pool), None)
-        inside = {one.machine for one in self.held if self.machines.at[one.machine].pool == self.pool}
+        inside = {task.machine for task in self.held if self.machines.at[task.machine].pool == self.pool}
         return self._topology(mine).hops(inside) if mine is not None and len(inside) > 1 else 0
 
     def _topology(self, part: _Part) -> Topology:
@@ -424,18 +408,18 @@ class _Apart:
                 self._use(task.machine)
 
     def best(self, ranking: Ranking) -> tuple[Candidate | None, Set[int]]:
-        """The best machine of a place without a task of the role, else one without, else any; and which it was kept from."""
+        """The best machine of a place without a task of the role, else a machine without, else any; and the machines left out."""
         for without in (self._places, self._machines, frozenset[int]()):
-            found = ranking.best(without=without, local=self._local)
-            if found is not None:
+            candidate = ranking.best(without=without, local=self._local)
+            if candidate is not None:
                 kept = frozenset(without)
-                if not without:  # All have one: the next round begins.
+                if not without:  # All have a task: the next round begins.
                     self._machines.clear()
                     self._places.clear()
                 elif without is self._machines:
                     self._places = set(self._machines)
-                self._use(found.machine)
-                return found, kept
+                self._use(candidate.machine)
+                return candidate, kept
         return None, frozenset()
 
     def _use(self, machine: int) -> None:

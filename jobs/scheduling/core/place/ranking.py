@@ -2,9 +2,9 @@
 
 The ideal: every machine is filtered and scored at every question, and the best score wins; among equal scores the tie of the
 class decides, among equal ties the lowest number. The shortcut: a class is scored once, when the ranking first sees it, and goes
-into a heap; a question reads the classes that arrived since the last one, drops from the top what has no machines any more, and
-looks at the top. A class is a value, so its score never changes, and one that comes back is entered again: the top is what a
-search of all machines would find. What it costs depends on what changed, not on how many machines there are.
+into a heap; a question reads the classes that arrived since the last question, drops from the top what has no machines any more,
+and looks at the top. A class is a value, so its score never changes, and a class that comes back is entered again: the top is
+what a search of all machines would find. What it costs depends on what changed, not on how many machines there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from jobs.scheduling.core.place.filters import Refusal, Shape, copies, refusal, refusal_of_kind, tally
+from jobs.scheduling.core.place.filters import Kept, Refusal, TaskShape, copies, refusal, refusal_of_kind, tally
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
 from jobs.scheduling.core.place.scores import SCALE, Fit, PoolRules, Scorer
 
@@ -23,14 +23,14 @@ class Candidate(NamedTuple):
     """One machine for one task; `extra` is what this machine has beyond its class (image and data that are there already)."""
 
     machine: int
-    one: MachineClass
+    machine_class: MachineClass
     fit: Fit
     extra: int = 0
 
     @property
     def order(self) -> tuple[int, int, int]:
         """The best is the least."""
-        return -(self.fit.score + self.extra), self.one.tie, self.machine
+        return -(self.fit.score + self.extra), self.machine_class.tie, self.machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Ranking:
         "_fits",
         "_heap",
         "_inside",
+        "_kept",
         "_kinds",
         "_machines",
         "_scorer",
@@ -73,7 +74,7 @@ class Ranking:
         "shape",
     )
 
-    def __init__(self, machines: Machines, pool: int, shape: Shape) -> None:
+    def __init__(self, machines: Machines, pool: int, shape: TaskShape) -> None:
         self._machines = machines
         self.pool = pool
         self.shape = shape
@@ -81,6 +82,7 @@ class Ranking:
         self._scorer = Scorer(shape, self.rules, machines.pools[pool].largest)
         self._fits: dict[MachineClass, Fit | None] = {}
         self._copies: dict[MachineClass, int] = {}
+        self._kept: dict[MachineClass, Kept | None] = {}
         self._kinds: dict[int, bool] = {}
         self._heap: list[tuple[int, int, int, MachineClass]] = []
         self._inside: set[MachineClass] = set()
@@ -96,19 +98,19 @@ class Ranking:
         if within is not None:
             if not local:
                 return self._best_within(within - without if without else within)
-            return min(self._among(within - without, local), key=lambda one: one.order, default=None)
-        found = self._top(without)
+            return min(self._among(within - without, local), key=lambda candidate: candidate.order, default=None)
+        best = self._top(without)
         if local:
-            near = min(self._among(self._holding(local) - without, local), key=lambda one: one.order, default=None)
-            if near is not None and (found is None or near.order < found.order):
+            near = min(self._among(self._holding(local) - without, local), key=lambda candidate: candidate.order, default=None)
+            if near is not None and (best is None or near.order < best.order):
                 return near
-        return found
+        return best
 
     def leaders(self, count: int, *, within: Set[int] | None = None, without: Set[int] = frozenset()) -> list[Candidate]:
         """The best machine of each of the best groups of equals, best first."""
         best_of: dict[tuple[int, int], Candidate] = {}
         if within is not None:
-            for candidate in sorted(self._among(within - without, None), key=lambda one: one.order):
+            for candidate in sorted(self._among(within - without, None), key=lambda candidate: candidate.order):
                 best_of.setdefault(candidate.order[:2], candidate)
             return list(best_of.values())[:count]
         self._catch_up()
@@ -126,55 +128,55 @@ class Ranking:
             heapq.heappush(self._heap, entry)
         return list(best_of.values())
 
-    def fit(self, one: MachineClass) -> Fit | None:
+    def fit(self, machine_class: MachineClass) -> Fit | None:
         """What a class is worth; None when a filter keeps the task out."""
         try:
-            return self._fits[one]
+            return self._fits[machine_class]
         except KeyError:
-            found = self._fits[one] = None if refusal(one, self.shape) else self._scorer.fit(one)
-            return found
+            fit = self._fits[machine_class] = None if refusal(machine_class, self.shape) else self._scorer.fit(machine_class)
+            return fit
 
-    def copies(self, one: MachineClass) -> int:
+    def copies(self, machine_class: MachineClass) -> int:
         """How many such tasks a machine of the class takes."""
-        found = self._copies.get(one)
-        if found is None:
-            found = self._copies[one] = copies(one, self.shape)
-        return found
+        count = self._copies.get(machine_class)
+        if count is None:
+            count = self._copies[machine_class] = copies(machine_class, self.shape)
+        return count
 
-    def takes_kind(self, one: MachineClass) -> bool:
+    def takes_kind(self, machine_class: MachineClass) -> bool:
         """Whether machines of its kind take such a task when nothing is taken of them that it needs."""
-        found = self._kinds.get(one.kind_number)
-        if found is None:
-            found = self._kinds[one.kind_number] = not refusal_of_kind(one.kind, self.shape)
-        return found
+        takes = self._kinds.get(machine_class.kind_number)
+        if takes is None:
+            takes = self._kinds[machine_class.kind_number] = not refusal_of_kind(machine_class.kind, self.shape)
+        return takes
 
     def room_on(self, chosen: Iterable[int]) -> int:
         """How many such tasks these machines take."""
-        known, class_of, found = self._copies, self._machines.class_of, 0
+        cache, class_of, total = self._copies, self._machines.class_of, 0
         for machine in chosen:
-            one = class_of[machine]
-            many = known.get(one)
-            found += self.copies(one) if many is None else many
-        return found
+            machine_class = class_of[machine]
+            many = cache.get(machine_class)
+            total += self.copies(machine_class) if many is None else many
+        return total
 
     def room_of_all(self, classes: Iterable[MachineClass], enough: int = 1 << 62) -> int:
         """How many such tasks all machines of these classes take; counted no further than to what is enough."""
-        known, found = self._copies, 0
-        for one in classes:
-            many = known.get(one)
+        cache, total = self._copies, 0
+        for machine_class in classes:
+            many = cache.get(machine_class)
             if many is None:
-                many = self.copies(one)
+                many = self.copies(machine_class)
             if many:
-                found += many * len(one.members)
-                if found >= enough:
+                total += many * len(machine_class.members)
+                if total >= enough:
                     break
-        return found
+        return total
 
     def fits_ever(self) -> bool:
         """Whether some machine of the pool, as it is now but empty, takes one such task. Found out once."""
         if self._ever is None:
             shape = replace(self.shape, joining=False)
-            kinds = {one.kind_number: one.kind for one in self._machines.classes(self.pool)}
+            kinds = {machine_class.kind_number: machine_class.kind for machine_class in self._machines.classes(self.pool)}
             self._ever = any(
                 not refusal(MachineClass(kind, number, kind.cpu_millis, kind.memory_bytes, (WHOLE_MILLIS,) * kind.gpus), shape)
                 for number, kind in kinds.items()
@@ -184,16 +186,16 @@ class Ranking:
     def by_copies(self, members: Set[int] | None) -> list[tuple[int, set[int]]]:
         """The machines of the pool (or these of it) that take some tasks, in groups: how many each, most and then best first."""
         groups: dict[tuple[int, int, int], set[int]] = {}
-        for one in self._machines.classes(self.pool):
-            inside = one.members if members is None else one.members & members
-            fit = self.fit(one) if inside else None
+        for machine_class in self._machines.classes(self.pool):
+            inside = machine_class.members if members is None else machine_class.members & members
+            fit = self.fit(machine_class) if inside else None
             if fit is not None:
-                groups.setdefault((-self.copies(one), -fit.score, one.tie), set()).update(inside)
+                groups.setdefault((-self.copies(machine_class), -fit.score, machine_class.tie), set()).update(inside)
         return [(-key[0], groups[key]) for key in sorted(groups)]
 
     def tally(self) -> tuple[Refusal, ...]:
         """Which filter keeps the task out of how many machines."""
-        return tally(self._machines.classes(self.pool), self.shape)
+        return tally(self._machines.classes(self.pool), self.shape, self._kept)
 
     def row(self, candidate: Candidate, local: Local | None) -> ScoreRow:
         terms = self._scorer.terms(candidate.fit)
@@ -205,40 +207,42 @@ class Ranking:
         self._catch_up()
         heap = self._heap
         aside = []
-        found: Candidate | None = None
+        best: Candidate | None = None
         while heap:
             top = heap[0]
-            if found is not None and (-found.fit.score, found.one.tie) != top[:2]:
+            if best is not None and (-best.fit.score, best.machine_class.tie) != top[:2]:
                 break
             if not top[3].members:
                 self._inside.discard(heapq.heappop(heap)[3])
                 continue
             candidate = self._candidate(top[3], without)
-            if candidate is not None and (found is None or candidate.machine < found.machine):
-                found = candidate
+            if candidate is not None and (best is None or candidate.machine < best.machine):
+                best = candidate
             if candidate is not None and not self._has_equals():
                 break
             aside.append(heapq.heappop(heap))
         for entry in aside:
             heapq.heappush(heap, entry)
-        return found
+        return best
 
     def _best_within(self, chosen: Set[int]) -> Candidate | None:
         """The same among these only: each class once, and the lowest number of those that are worth the same and tie."""
         class_of = self._machines.class_of
         best: list[tuple[MachineClass, Fit]] = []
-        for one in {class_of[machine] for machine in chosen}:
-            fit = self.fit(one) if one.kind.pool == self.pool else None
+        for machine_class in {class_of[machine] for machine in chosen}:
+            fit = self.fit(machine_class) if machine_class.kind.pool == self.pool else None
             if fit is None:
                 continue
-            order = (-fit.score, one.tie)
-            known = (-best[0][1].score, best[0][0].tie) if best else order
-            if order < known:
+            order = (-fit.score, machine_class.tie)
+            best_order = (-best[0][1].score, best[0][0].tie) if best else order
+            if order < best_order:
                 best.clear()
-            if order <= known:
-                best.append((one, fit))
+            if order <= best_order:
+                best.append((machine_class, fit))
         return min(
-            (Candidate(min(one.members & chosen), one, fit) for one, fit in best), key=lambda one: one.machine, default=None
+            (Candidate(min(machine_class.members & chosen), machine_class, fit) for machine_class, fit in best),
+            key=lambda candidate: candidate.machine,
+            default=None,
         )
 
     def _has_equals(self) -> bool:
@@ -247,23 +251,23 @@ class Ranking:
         top = heap[0]
         return any(other[1] == top[1] and other[0] == top[0] for other in heap[1:3])
 
-    def _candidate(self, one: MachineClass, without: Set[int]) -> Candidate | None:
-        fit = self._fits[one]
+    def _candidate(self, machine_class: MachineClass, without: Set[int]) -> Candidate | None:
+        fit = self._fits[machine_class]
         assert fit is not None
-        if not without or without.isdisjoint(one.members):
-            return Candidate(one.first(), one, fit)
-        left = one.members - without
-        return Candidate(min(left), one, fit) if left else None
+        if not without or without.isdisjoint(machine_class.members):
+            return Candidate(machine_class.first(), machine_class, fit)
+        left = machine_class.members - without
+        return Candidate(min(left), machine_class, fit) if left else None
 
     def _among(self, chosen: Iterable[int], local: Local | None) -> Iterable[Candidate]:
         class_of = self._machines.class_of
         for machine in chosen:
-            one = class_of[machine]
-            if one.kind.pool == self.pool:
-                fit = self.fit(one)
+            machine_class = class_of[machine]
+            if machine_class.kind.pool == self.pool:
+                fit = self.fit(machine_class)
                 if fit is not None:
                     extra = sum(value * weight for _, value, weight in self._local_terms(machine, local)) if local else 0
-                    yield Candidate(machine, one, fit, extra)
+                    yield Candidate(machine, machine_class, fit, extra)
 
     def _local_terms(self, machine: int, local: Local) -> tuple[tuple[str, int, int], ...]:
         here = self._machines.at[machine]
@@ -276,7 +280,7 @@ class Ranking:
 
     def _holding(self, local: Local) -> set[int]:
         holders = self._machines.holders
-        return set().union(*(holders[one] for one in (local.image, *local.data) if one in holders))
+        return set().union(*(holders[digest] for digest in (local.image, *local.data) if digest in holders))
 
     def _catch_up(self) -> None:
         state = self._machines.pools[self.pool]
@@ -288,14 +292,14 @@ class Ranking:
         heap, inside, fits, fit_of = self._heap, self._inside, self._fits, self.fit
         first = not heap
         for index in range(self._seen, len(arrivals)):
-            one = arrivals[index]
-            if not one.members or one in inside:
+            machine_class = arrivals[index]
+            if not machine_class.members or machine_class in inside:
                 continue
-            fit = fits[one] if one in fits else fit_of(one)
+            fit = fits[machine_class] if machine_class in fits else fit_of(machine_class)
             if fit is not None:
                 self._sequence += 1
-                inside.add(one)
-                entry = (-fit.score, one.tie, self._sequence, one)
+                inside.add(machine_class)
+                entry = (-fit.score, machine_class.tie, self._sequence, machine_class)
                 if first:
                     heap.append(entry)
                 else:
@@ -306,8 +310,9 @@ class Ranking:
 
     def _start_over(self, state: PoolState) -> None:
         """Forget classes that are gone for good; those that live keep their scores."""
-        self._fits = {one: fit for one, fit in self._fits.items() if one.members}
+        self._fits = {machine_class: fit for machine_class, fit in self._fits.items() if machine_class.members}
         self._copies.clear()
+        self._kept.clear()
         self._heap.clear()
         self._inside.clear()
         self._seen = 0
@@ -322,10 +327,10 @@ def ranking_of(machines: Machines, pool: int, ask: TaskAsk) -> Ranking | None:
     rules = machines.rules.get(pool) or PoolRules()
     joining = ask.is_share and rules.shared_devices_max is not None and state.shared >= rules.shared_devices_max
     rankings = state.joining if joining else state.rankings
-    found = rankings.get(ask)
-    if found is None:
+    ranking = rankings.get(ask)
+    if ranking is None:
         bits = 0
         for need in ask.needs:
             bits |= machines.condition(need)
-        found = rankings[ask] = Ranking(machines, pool, Shape.of(ask, bits=bits, shares=rules.shares, joining=joining))
-    return found
+        ranking = rankings[ask] = Ranking(machines, pool, TaskShape.of(ask, bits=bits, shares=rules.shares, joining=joining))
+    return ranking

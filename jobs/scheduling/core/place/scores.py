@@ -1,4 +1,4 @@
-"""How good a machine is for a task, in whole numbers: 0 to 10000 for each term, more is better, times the pool's weight for it.
+"""The score of a machine for a task, in whole numbers: 0 to 10000 for each term, more is better, times the pool's weight for it.
 
 | term | a machine scores well when |
 |---|---|
@@ -10,7 +10,7 @@
 | taints | it has no taint that asks to be avoided |
 | image, data | the image, or the datasets, are there already; these two count for one machine, all others for its whole class |
 
-How near to one another the tasks of a gang go is not a score: `placing.py` looks for the nearest place that holds all of them,
+How near to each other the tasks of a gang go is not a score: `placing.py` looks for the nearest domain that holds all of them,
 and the scores choose within it.
 """
 
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from operator import mul
 from typing import NamedTuple
 
-from jobs.scheduling.core.place.filters import Shape
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
+from jobs.scheduling.core.place.filters import TaskShape
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, TaskAsk
 from kernel.resources import Resources
 
 SCALE = 10_000
@@ -37,10 +37,10 @@ TERMS = ("fragmentation", "pack", "spread", "ratio", "balanced", "taints", "imag
 
 
 class Mix:
-    """The tasks that a pool usually gets, with how often; what a machine is fragmented for.
+    """The usual tasks of a pool with their frequency, by which fragmentation is measured.
 
     F(machine) = sum over shapes of (how often) x (idle GPU that a task of this shape cannot use): all of it where the shape does
-    not fit there or asks for no GPU, else the devices with less left than it asks of one. Counts stay counts and thousandths
+    not fit there or asks for no GPU, else the devices with less left than it asks of a device. Counts stay counts and thousandths
     stay thousandths, so F is a whole number.
 
     The shortcut: which shapes pass by CPU, memory and model depends on few thresholds, so machines fall into few groups, and in
@@ -52,7 +52,7 @@ class Mix:
         for ask, often in shapes:
             key = (ask.cpu_millis, ask.memory_bytes, ask.gpu_millis, ask.models)
             counted[key] = counted.get(key, 0) + often
-        self.shapes = tuple(sorted(counted.items(), key=lambda one: (one[0][:3], sorted(one[0][3]))))
+        self.shapes = tuple(sorted(counted.items(), key=lambda entry: (entry[0][:3], sorted(entry[0][3]))))
         self.total = sum(counted.values())
         self._with_gpu = [(key, often) for key, often in self.shapes if key[2]]
         self._cpu = sorted({key[0] for key, _ in self._with_gpu})
@@ -73,11 +73,13 @@ class Mix:
             lost += group.part(left)
         return lost
 
-    def lost(self, one: MachineClass) -> int:
+    def lost(self, machine_class: MachineClass) -> int:
         """F of a machine of a class as it is, kept with the class."""
-        known = one.lost.get(self)
+        known = machine_class.lost.get(self)
         if known is None:
-            known = one.lost[self] = self.fragmented(one.kind.model, one.cpu, one.memory, one.whole, one.partial)
+            known = machine_class.lost[self] = self.fragmented(
+                machine_class.kind.model, machine_class.cpu, machine_class.memory, machine_class.whole, machine_class.partial
+            )
         return known
 
     def group(self, model: str, cpu: int, memory: int) -> _Group:
@@ -87,7 +89,7 @@ class Mix:
         passing &= self._cpu_pass[bisect_right(self._cpu, cpu)] & self._memory_pass[bisect_right(self._memory, memory)]
         group = self._groups.get(passing)
         if group is None:
-            chosen = [one for index, one in enumerate(self._with_gpu) if passing >> index & 1]
+            chosen = [entry for index, entry in enumerate(self._with_gpu) if passing >> index & 1]
             group = self._groups[passing] = _Group(self.total, [(key[2], often) for key, often in chosen])
         return group
 
@@ -96,29 +98,29 @@ class Mix:
 
 
 class _Group:
-    """What idle GPU is worth nothing on machines on which the same shapes pass by all but their GPUs."""
+    """Idle GPU that is lost on machines on which the same shapes pass by CPU, memory and model."""
 
     __slots__ = ("_idle", "_larger", "_part", "_shares", "_total", "_wholes")
 
     def __init__(self, total: int, asks: list[tuple[int, int]]) -> None:
         shares = sorted((millis, often) for millis, often in asks if millis < WHOLE_MILLIS)
         self._wholes = sorted((millis // WHOLE_MILLIS, often) for millis, often in asks if millis >= WHOLE_MILLIS)
-        self._total = total - sum(often for _, often in asks)  # Whom no device of this machine helps.
+        self._total = total - sum(often for _, often in asks)  # Tasks that no device of this machine helps.
         self._shares = [millis for millis, _ in shares]
         self._larger = [sum(often for _, often in shares[index:]) for index in range(len(shares) + 1)]
         self._part: dict[int, int] = {}
         self._idle: dict[int, int] = {}
 
     def part(self, left: int) -> int:
-        """Of a device of which something is taken: lost for whole devices and for larger shares."""
+        """What is lost of a device with this much left: for tasks that need whole devices or larger shares."""
         lost = self._part.get(left)
         if lost is None:
-            others = self._total + sum(often for _, often in self._wholes)
-            lost = self._part[left] = max(0, left) * (others + self._larger[bisect_right(self._shares, left)])
+            unserved = self._total + sum(often for _, often in self._wholes)
+            lost = self._part[left] = max(0, left) * (unserved + self._larger[bisect_right(self._shares, left)])
         return lost
 
     def idle(self, whole: int) -> int:
-        """Of so many idle devices: lost for those who need more of them."""
+        """What is lost of this many idle devices: for tasks that need more of them."""
         lost = self._idle.get(whole)
         if lost is None:
             more = sum(often for need, often in self._wholes if need > whole)
@@ -128,12 +130,12 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolRules:
-    """How one pool wants to be filled.
+    """The rules by which a pool is filled.
 
-    `policy` names a row of POLICIES; `weights` change single terms of it. `mix` is what it usually gets, for the term
-    fragmentation; without one it is what packing prefers. `shares`: whether parts of a GPU are lent, and
-    `shared_devices_max` of how many devices at most (None: any). `levels` are the labels that say where a machine stands,
-    nearest first. `runners_up`: how many others the table of a placement shows.
+    `policy` names a row of POLICIES; `weights` change single terms of it. `mix`: the usual tasks, for the term fragmentation;
+    without a mix that term is `pack`. `shares`: whether parts of a GPU are lent, and `shared_devices_max` of how many devices at
+    most (None: any). `levels`: the labels that say where a machine stands, nearest first. `runners_up`: how many other machines
+    the table of a placement shows.
     """
 
     policy: str = "ratio"
@@ -146,7 +148,7 @@ class PoolRules:
 
     @property
     def said(self) -> tuple[object, ...]:
-        """All but the mix and the weights, by which a pool's machines are found good or bad and no more."""
+        """All rules but the mix and the weights, which change scores alone."""
         return (self.policy, self.shares, self.shared_devices_max, self.levels, self.runners_up)
 
     def weight(self, term: str) -> int:
@@ -154,7 +156,8 @@ class PoolRules:
 
 
 class Fit(NamedTuple):
-    """What a class is worth to a shape. `remainder`: which device a share takes, by what is left of it. `values` by term."""
+    """The score of a class of machines for a shape. `remainder`: the device that a share takes, by what is left of it. `values`:
+    by term."""
 
     score: int
     remainder: int
@@ -166,7 +169,7 @@ class Scorer:
 
     __slots__ = ("_largest", "_mix", "_names", "_shape", "_terms", "_weights")
 
-    def __init__(self, shape: Shape, rules: PoolRules, largest: Resources) -> None:
+    def __init__(self, shape: TaskShape, rules: PoolRules, largest: Resources) -> None:
         self._shape = shape
         self._largest = largest
         weights = {name: weight for name in ("fragmentation", *_CLASS_TERMS) if (weight := rules.weight(name))}
@@ -175,112 +178,101 @@ class Scorer:
         self._weights = tuple(weights.values())
         self._terms = tuple(_CLASS_TERMS.get(name, _pack) for name in weights if self._mix is None or name != "fragmentation")
 
-    def fit(self, one: MachineClass) -> Fit:
-        """The weighted sum, the device, and what the sum is made of."""
+    def fit(self, machine_class: MachineClass) -> Fit:
+        """The weighted sum, the device, and the value of each term."""
         shape, largest, remainder = self._shape, self._largest, 0
-        values = [term(one, shape, largest) for term in self._terms]
+        values = [term(machine_class, shape, largest) for term in self._terms]
         if self._mix is not None:
-            value, remainder = gradient_of(one, shape, self._mix)
+            value, remainder = gradient_of(machine_class, shape, self._mix)
             values.insert(0, value)
         elif shape.share:
-            remainder = tightest(one, shape)
+            remainder = tightest(machine_class, shape)
         return Fit(sum(map(mul, self._weights, values)), remainder, tuple(values))
 
     def terms(self, fit: Fit) -> tuple[tuple[str, int, int], ...]:
-        """The sum taken apart for people to read: (term, value, weight)."""
+        """The terms of the sum for people to read: (term, value, weight)."""
         return tuple(zip(self._names, fit.values, self._weights, strict=True))
 
 
-def tightest(one: MachineClass, shape: Shape) -> int:
-    """Best fit among devices."""
-    return next(left for left in (one.partial if shape.joining else one.devices) if left >= shape.share)
+def tightest(machine_class: MachineClass, shape: TaskShape) -> int:
+    """What is left of the device on which a share fits best."""
+    return next(left for left in (machine_class.partial if shape.joining else machine_class.devices) if left >= shape.share)
 
 
-def gradient_of(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
-    """(value, remainder of the device): half the scale less the thousandths of a GPU that the task spoils there, in expectation.
+def gradient_of(machine_class: MachineClass, shape: TaskShape, mix: Mix) -> tuple[int, int]:
+    """(value, remainder of the device): half the scale less the thousandths of a GPU that are lost by the task, in expectation.
 
-    The device is the one where that is least.
+    The device is that where the loss is least.
     """
-    added, remainder = increase(one, shape, mix)
+    added, remainder = increase(machine_class, shape, mix)
     return SCALE // 2 - added // mix.total, remainder
 
 
-def increase(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
-    """By how much F grows with the task, times the mix's total, and on a device with how much left."""
-    kind, ask = one.kind, shape.ask
-    before = mix.lost(one)
-    group = mix.group(kind.model, one.cpu - ask.cpu_millis, one.memory - ask.memory_bytes)
-    parts = sum(map(group.part, one.partial))
+def increase(machine_class: MachineClass, shape: TaskShape, mix: Mix) -> tuple[int, int]:
+    """The growth of F by the task, times the mix's total, and how much is left of the device that it takes."""
+    kind, ask = machine_class.kind, shape.ask
+    before = mix.lost(machine_class)
+    group = mix.group(kind.model, machine_class.cpu - ask.cpu_millis, machine_class.memory - ask.memory_bytes)
+    parts = sum(map(group.part, machine_class.partial))
     if not shape.share:
-        return parts + group.idle(one.whole - shape.whole) - before, 0
+        return parts + group.idle(machine_class.whole - shape.whole) - before, 0
     best: tuple[int, int] | None = None
-    unchanged = parts + group.idle(one.whole) - before
-    for left in sorted(set(one.partial)):
+    unchanged = parts + group.idle(machine_class.whole) - before
+    for left in sorted(set(machine_class.partial)):
         if left >= shape.share:
             found = (unchanged - group.part(left) + group.part(left - shape.share), left)
             if best is None or found < best:
                 best = found
-    if one.whole and not shape.joining:
-        added = parts + group.idle(one.whole - 1) + group.part(WHOLE_MILLIS - shape.share) - before
+    if machine_class.whole and not shape.joining:
+        added = parts + group.idle(machine_class.whole - 1) + group.part(WHOLE_MILLIS - shape.share) - before
         if best is None or added < best[0]:
             best = (added, WHOLE_MILLIS)
     assert best is not None, "the filters let a share pass that fits on no device"
     return best
 
 
-def fragmentation(machines: Machines, pool: int) -> int:
-    """Which part of the idle GPU of a pool a task of its mix cannot use, in expectation, in thousandths; 0 without a mix."""
-    rules = machines.rules.get(pool)
-    mix = rules.mix if rules is not None else None
-    if mix is None or not mix.total:
-        return 0
-    inside = [one for one in machines.classes(pool) if not one.kind.blocked]
-    idle = sum((one.whole * WHOLE_MILLIS + sum(one.partial)) * len(one.members) for one in inside)
-    lost = sum(mix.lost(one) * len(one.members) for one in inside)
-    return lost * 1000 // (idle * mix.total) if idle else 0
-
-
-def _left_over(one: MachineClass, shape: Shape, largest: Resources) -> int:
-    """What is left afterwards against the largest machine of the pool: mean of CPU and GPU, without GPUs of CPU and memory."""
-    cpu = (one.cpu - shape.ask.cpu_millis) * SCALE // max(1, largest.cpu_millis)
+def _left_over(machine_class: MachineClass, shape: TaskShape, largest: Resources) -> int:
+    """What is left afterwards, relative to the largest machine of the pool: mean of CPU and GPU; in a pool without GPUs of CPU
+    and memory."""
+    cpu = (machine_class.cpu - shape.ask.cpu_millis) * SCALE // max(1, largest.cpu_millis)
     if largest.gpu_millis:
-        return (cpu + (one.gpu - shape.ask.gpu_millis) * SCALE // largest.gpu_millis) // 2
-    return (cpu + (one.memory - shape.ask.memory_bytes) * SCALE // max(1, largest.memory_bytes)) // 2
+        return (cpu + (machine_class.gpu - shape.ask.gpu_millis) * SCALE // largest.gpu_millis) // 2
+    return (cpu + (machine_class.memory - shape.ask.memory_bytes) * SCALE // max(1, largest.memory_bytes)) // 2
 
 
-def _pack(one: MachineClass, shape: Shape, largest: Resources) -> int:
-    return SCALE - _left_over(one, shape, largest)
+def _pack(machine_class: MachineClass, shape: TaskShape, largest: Resources) -> int:
+    return SCALE - _left_over(machine_class, shape, largest)
 
 
-def _ratios(one: MachineClass, shape: Shape) -> list[int]:
-    """Which part of each resource that the machine has is taken afterwards."""
-    kind, ask = one.kind, shape.ask
+def _ratios(machine_class: MachineClass, shape: TaskShape) -> list[int]:
+    """The part of each resource of the machine that is taken afterwards, in parts of `SCALE`."""
+    kind, ask = machine_class.kind, shape.ask
     pairs = (
-        (one.cpu - ask.cpu_millis, kind.cpu_millis),
-        (one.memory - ask.memory_bytes, kind.memory_bytes),
-        (one.gpu - ask.gpu_millis, kind.gpus * WHOLE_MILLIS),
+        (machine_class.cpu - ask.cpu_millis, kind.cpu_millis),
+        (machine_class.memory - ask.memory_bytes, kind.memory_bytes),
+        (machine_class.gpu - ask.gpu_millis, kind.gpus * WHOLE_MILLIS),
     )
     return [SCALE - left * SCALE // has for left, has in pairs if has]
 
 
-def _ratio(one: MachineClass, shape: Shape, largest: Resources) -> int:
+def _ratio(machine_class: MachineClass, shape: TaskShape, largest: Resources) -> int:
     del largest
-    ratios = _ratios(one, shape)
+    ratios = _ratios(machine_class, shape)
     return SCALE - sum(ratios) // max(1, len(ratios))
 
 
-def _balanced(one: MachineClass, shape: Shape, largest: Resources) -> int:
+def _balanced(machine_class: MachineClass, shape: TaskShape, largest: Resources) -> int:
     del largest
-    ratios = _ratios(one, shape) or [0]
+    ratios = _ratios(machine_class, shape) or [0]
     return SCALE - (max(ratios) - min(ratios))
 
 
-def _taints(one: MachineClass, shape: Shape, largest: Resources) -> int:
+def _taints(machine_class: MachineClass, shape: TaskShape, largest: Resources) -> int:
     del largest
-    return SCALE // (1 + len(one.kind.avoid - shape.ask.tolerates)) if one.kind.avoid else SCALE
+    return SCALE // (1 + len(machine_class.kind.avoid - shape.ask.tolerates)) if machine_class.kind.avoid else SCALE
 
 
-_CLASS_TERMS: Mapping[str, Callable[[MachineClass, Shape, Resources], int]] = {
+_CLASS_TERMS: Mapping[str, Callable[[MachineClass, TaskShape, Resources], int]] = {
     "pack": _pack,
     "spread": _left_over,
     "ratio": _ratio,

@@ -1,4 +1,4 @@
-"""What a pass decides, as values with their numbers. Queues, pools and machines are the numbers of `Shares` and `Machines`."""
+"""Decisions of a pass, as values. Queues, pools and machines are the numbers of `Shares` and `Machines`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from typing import NamedTuple
 
 from jobs.scheduling.core.place.filters import Refusal as Filtered
 from jobs.scheduling.core.place.gangs import Placed
-from tenants.quota.shares import Standing
+from kernel.wait_codes import WaitCode
+from tenants.capacity.quota.shares import Standing
 
 
-class Reason(NamedTuple):
-    """Why a job waits: the first thing that refused it, on the pool where it came furthest, with what it needs and what is held.
+class WaitReason(NamedTuple):
+    """Why a job waits: the first thing that refused it, in the pool where it came furthest, with what it needs and what is held.
 
-    Its own: `held`, `dependency`, `not_before`, `image`, `budget`, ... (whatever the driver withholds it for, with its numbers in
-    `need`, `held`, `limit`), `array_parallelism`. Limits: `ceiling` (of `queue`), `withheld` (idle, but kept for others'
-    guarantees: `kept`), `capacity`. Shape: `no_pool`, `no_machine`, `no_room`, `not_together`, with `fitting` of `need` tasks
-    placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
-    back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
-    `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`;
-    `tenant_cap`: all users of that tenant together would. `behind`: the queue is served strictly in order, and one before it
-    waits. `claim`: its room is being cleared by `need` others, `held` of whom go on elsewhere. `moving`: it was moved, its place
-    is kept, and it starts there in a moment. `reserved`: what it needs is booked by a tenant from `since` to `until`: of `limit`
-    in the pool `held` would be held by others, and `kept` is booked; `of` is the booking.
+    Of the job itself: `held`, `dependency`, `not_before`, `image`, `budget`, ... (what the driver withholds it for, with numbers
+    in `need`, `held`, `limit`), `array_parallelism`. Limits: `ceiling` (of `queue`), `withheld` (idle, but kept for guarantees of
+    other queues: `kept`), `capacity`. Shape: `no_pool`, `no_machine`, `no_room`, `not_together`, with `fitting` of `need` tasks
+    placed, and `filters`. `backfill_reservation`: there is room, but the start of another job is reserved on it, at `until`.
+    `brake`: it may take room back, but too many gangs were evicted recently. `too_young`: its possible victims have not run for
+    long enough until `until`. `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than a user may
+    in tenant `of`; `tenant_cap`: all users of that tenant together would. `behind`: the queue is served strictly in order, and an
+    earlier job waits. `claim`: its room is being cleared by `need` victims, `held` of which go on elsewhere. `moving`: it was
+    moved, its place is kept, and it starts there in a moment. `advance_reservation`: what it needs is booked by a tenant from
+    `since` to `until`: of `limit` in the pool `held` would be held by other work, and `kept` is booked; `of` is the booking.
     """
 
-    code: str
+    code: WaitCode
     pool: int = -1
     queue: int = -1
     resource: int = -1
@@ -37,11 +38,11 @@ class Reason(NamedTuple):
     filters: tuple[Filtered, ...] = ()
     since: int = 0
     what: str = ""
-    of: str = ""  # The id of what the numbers are about; not for everybody's eyes.
+    of: str = ""  # The id of the tenant or booking; not shown to all users.
 
 
 class Admit(NamedTuple):
-    """Start a gang on these machines now. `standing`: what of its queue's limits it runs on."""
+    """Start a gang on these machines now. `standing`: which of its queue's limits it runs on."""
 
     id: str
     placed: Placed
@@ -51,19 +52,19 @@ class Admit(NamedTuple):
 class Wait(NamedTuple):
     """A job waits, and with it `jobs` - 1 others of the same queue, ask and priority behind it, for the same reason.
 
-    Told when the reason of the first of them changes; `Core.why` answers for each.
+    Decided when the reason of the first of them changes; `Core.why` answers for each.
     """
 
     id: str
-    reason: Reason
+    reason: WaitReason
     jobs: int
 
 
 class Evict(NamedTuple):
     """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds.
 
-    With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty. `to`: where it
-    goes on at once; its room there is kept. `rebalances`: both borrow, and its queue holds the larger part.
+    With a `booking` it leaves for a booking that is about to begin, and `claimant` is empty. `to`: where it goes on at once; its
+    room there is kept. `rebalances`: both queues borrow, and its queue holds the larger part.
     """
 
     id: str
@@ -75,7 +76,7 @@ class Evict(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Once `victims` are gone, the job starts where it was placed; nobody else gets that room meanwhile."""
+    """Once `victims` are gone, the job starts where it was placed; no other job gets that room meanwhile."""
 
     id: str
     placed: Placed
@@ -83,12 +84,13 @@ class Claim(NamedTuple):
     cost: int
 
 
-class Book(NamedTuple):
-    """The start that is promised to a waiting job: by `at`, on these machines.
+class Reserve(NamedTuple):
+    """The start that is reserved for a waiting job: by `at`, on these machines.
 
-    With a `cause` it takes the place of a reservation that was not kept, `at` 0 if by none: `yielded` (who was owed the room, or
-    stands higher in the same queue, took it), `machine` (one is lost), `overrun` (somebody stayed longer than it may), `limits`
-    (lowered), `changed` (the job asks for something else now, or may not start).
+    With a `cause` it replaces a reservation that was not kept; `at` 0: by none. Causes: `yielded` (a job that was owed the room,
+    or has a higher priority in the same queue, took it), `machine` (one is lost), `overrun` (a gang stayed longer than planned),
+    `limits` (lowered), `changed` (the job asks for something else now, or may not start). `by`: the job that took it, where that
+    stands above it; a start that yielded to no such job was broken.
     """
 
     id: str
@@ -96,6 +98,7 @@ class Book(NamedTuple):
     machines: tuple[int, ...]
     cause: str = ""
     is_sure: bool = True
+    by: str = ""
 
 
-Decision = Admit | Wait | Evict | Claim | Book
+Decision = Admit | Wait | Evict | Claim | Reserve

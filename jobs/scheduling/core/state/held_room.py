@@ -1,4 +1,4 @@
-"""Room on machines that is held for nobody that runs: for those who claim it, and for booked starts."""
+"""Room on machines that is held, but by no gang: what claims leave over, and what is hidden for reserved starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler goes by at this moment: machines, limits, what runs, who waits. Data alone; phases change it."""
+"""The live state of a core: machines, limits, running gangs, waiting jobs. Data alone; the phases of a pass change it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jobs.scheduling.core.state.policy import Policy
 from jobs.scheduling.core.state.timers import Timers
 from jobs.scheduling.core.state.user_caps import UserHoldings
 from jobs.scheduling.core.state.waiting import Waiting
-from jobs.scheduling.core.state.work import Job, Need, Running, Shapes, Transfer, held_by
-from tenants.quota.caps import UserCap
-from tenants.quota.shares import Refusal, Shares, Standing
+from jobs.scheduling.core.state.work import JobAsk, Need, Running, Shapes, Transfer, held_by
+from tenants.capacity.quota.caps import CapFacts
+from tenants.capacity.quota.shares import Refusal, Shares, Standing
 
 
 class Live:
-    """`machines` and `shares` belong to it; nobody else changes them."""
+    """The live state. `machines` and `shares` belong to it; no other code changes them."""
 
-    def __init__(self, machines: Machines, shares: Shares, policy: Policy, caps: Iterable[UserCap]) -> None:
+    def __init__(self, machines: Machines, shares: Shares, policy: Policy, caps: Iterable[CapFacts]) -> None:
         self.now = 0
         self.policy = policy
         self.machines = machines
@@ -36,12 +36,17 @@ class Live:
         self.evictable = Evictable()
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
-        self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
+        self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the limit of evictions.
+        self.limited_claim = (
+            "",
+            0,
+            0,
+        )  # The first claim in order that this limit refused: job, evictions, when it is asked again.
         self.history_at: int | None = None
         self._trees: dict[int, list[int]] = {}
 
     def room(self, queue: int, need: Need) -> Standing | Refusal:
-        """What a gang of a queue would stand on, or the first limit that refuses it."""
+        """The standing of a gang if it started, or the first limit that refuses it."""
         weakest = Standing.GUARANTEED
         for pool, amount in need:
             found = self.shares.room(queue, pool, amount)
@@ -50,23 +55,29 @@ class Live:
             weakest = max(weakest, found)
         return weakest
 
+    def has_room(self, queue: int, need: Need) -> bool:
+        """Whether limits allow a gang to start."""
+        return isinstance(self.room(queue, need), Standing)
+
     def standing(self, queue: int, need: Need) -> Standing:
-        """What a gang that runs already stands on; above every limit it is borrowed."""
+        """The standing of a gang that runs already; above every limit it is borrowed."""
         found = [self.shares.room(queue, pool, amount) for pool, amount in need]
-        return max((one if isinstance(one, Standing) else Standing.BORROWED for one in found), default=Standing.GUARANTEED)
+        return max(
+            (answer if isinstance(answer, Standing) else Standing.BORROWED for answer in found), default=Standing.GUARANTEED
+        )
 
     def need_of(self, placed: Placed) -> Need:
         return held_by(placed, (self.machines.at[task.machine].pool for task in placed.tasks))
 
-    def is_last_of_array(self, job: Job) -> bool:
+    def is_last_of_array(self, job: JobAsk) -> bool:
         return self.waiting.is_last_of_array(job)
 
     def told_to_leave(self, job_id: str) -> None:
-        """A gang holds its machines until it has ended, which it was told to by others: nobody need evict it."""
-        one = self.running.get(job_id)
-        if one is not None and one.claim is None and not one.is_leaving:
-            one.is_leaving = True
-            self.evictable.leave(one)
+        """A gang was told to leave by other means: it holds its machines until it has ended, and is not evicted."""
+        running = self.running.get(job_id)
+        if running is not None and running.claim is None and not running.is_leaving:
+            running.is_leaving = True
+            self.evictable.leave(running)
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""

@@ -1,4 +1,4 @@
-"""Booked starts as values: what is promised to whom, and what it will need of each machine."""
+"""Reserved starts as values: job, moment and tasks, and what the gang will need of each machine."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobs.scheduling.core.place.gangs import PlacedTask
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS
-from jobs.scheduling.core.state.decisions import Book
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, TaskAsk
+from jobs.scheduling.core.state.decisions import Reserve
 from jobs.scheduling.core.state.policy import Policy
-from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape
-from tenants.quota.shares import Refusal, Shares, Standing
+from jobs.scheduling.core.state.work import HeldRoom, JobAsk, Need, Running, Shape
+from tenants.capacity.quota.shares import Standing
 
-FOREVER = 1 << 62  # The end of what never ends.
+FOREVER = 1 << 62  # The end of a gang without a known end.
 
 
 class KeptReservation(NamedTuple):
-    """A booked start as a value, to be kept between cores."""
+    """A reserved start as a value, to be kept between cores."""
 
     id: str
     pool: int
@@ -30,48 +30,58 @@ class KeptReservation(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """When a gang holds nothing any more: surely, by its longest time (`FOREVER` without one), and as is planned with."""
+    """When a gang has left its machines: surely, by its longest time (`FOREVER` without one), and as planned."""
 
     sure: int
     planned: int
 
-    def until(self, one: BackfillReservation) -> int:
-        """The end that counts for a booked start: for one that is sure only what is sure."""
-        return self.sure if one.is_sure else self.planned
+    def until(self, reservation: BackfillReservation) -> int:
+        """The end that counts for a reserved start: the sure end for a sure start, else the planned end."""
+        return self.sure if reservation.is_sure else self.planned
 
 
 NEVER = Ends(FOREVER, FOREVER)
 
 
-def planned_seconds(job: Job, policy: Policy) -> int:
-    """How long a job will run, as is planned with; 0 where that is not known. What is predicted is rounded up, by an eighth at
-    most, so that jobs that are about as long count as equal."""
+def grace_of(job: JobAsk, policy: Policy) -> int:
+    """How long a job may take to leave once it is told to, in seconds."""
+    return policy.grace_seconds if job.grace_seconds is None else job.grace_seconds
+
+
+def overrun_of(job: JobAsk, policy: Policy) -> int:
+    """How long after its maximum run time a job may still hold its machines, in seconds."""
+    return max(0, policy.overrun_seconds + grace_of(job, policy) - policy.grace_seconds)
+
+
+def planned_seconds(job: JobAsk, policy: Policy) -> int:
+    """The planned run time of a job in seconds; 0 where it is not known. A predicted time is rounded up, by an eighth at most, so
+    that jobs of about the same length count as equal."""
     if job.max_runtime is not None:
-        return job.max_runtime + policy.overrun_seconds
+        return job.max_runtime + overrun_of(job, policy)
     if job.cautious is None:
         return policy.assumed_runtime_seconds
     step = 1 << max(0, job.cautious.bit_length() - 4)
     return max(step, -(-job.cautious // step) * step)
 
 
-def ends_if_started(job: Job, at: int, policy: Policy) -> Ends:
-    """When a job ends that starts then."""
+def ends_if_started(job: JobAsk, at: int, policy: Policy) -> Ends:
+    """The ends of a job that starts at `at`."""
     seconds = planned_seconds(job, policy)
     end = at + seconds if seconds else FOREVER
     return Ends(FOREVER if job.max_runtime is None else end, end)
 
 
-def sure_end(one: Running, policy: Policy) -> int:
-    """When a gang holds nothing any more by its longest time; never for one that claims, or is claimed from."""
-    return FOREVER if one.claim is not None else ends_if_started(one.job, one.started_at, policy).sure
+def sure_end(running: Running, policy: Policy) -> int:
+    """When a gang has left its machines by its longest time; never for a claimant or a victim of a claim."""
+    return FOREVER if running.claim is not None else ends_if_started(running.job, running.started_at, policy).sure
 
 
 @dataclass(slots=True, eq=False)
 class BackfillReservation:
-    """A booked start. `needs` has by machine what the gang will hold there. `is_sure`: it counts on longest times alone, so that
-    it is kept; else it counts on how long others of their kind ran, or on what is assumed where nothing is known."""
+    """A reserved start. `needs`: by machine what the gang will hold there. `is_sure`: it counts on longest times alone, so it is
+    kept; else it counts on predicted or assumed run times."""
 
-    job: Job
+    job: JobAsk
     shape: Shape
     pool: int
     at: int
@@ -81,15 +91,15 @@ class BackfillReservation:
     needs: dict[int, Room]
     is_sure: bool
     planned_at: int = 0
-    may_be_earlier: bool = False  # Something ended since it was planned.
+    may_be_earlier: bool = False  # Whether a gang has ended since it was planned.
 
     @property
     def need(self) -> Need:
         return self.shape.least[self.pool]
 
     @property
-    def told(self) -> Book:
-        return Book(self.job.id, self.at, tuple(sorted(self.needs)), is_sure=self.is_sure)
+    def told(self) -> Reserve:
+        return Reserve(self.job.id, self.at, tuple(sorted(self.needs)), is_sure=self.is_sure)
 
 
 @dataclass(slots=True)
@@ -100,24 +110,20 @@ class Room:
     memory: int
     devices: dict[int, int]
 
-    def add(self, task: PlacedTask) -> None:
-        self.cpu += task.ask.cpu_millis
-        self.memory += task.ask.memory_bytes
-        each = min(task.ask.gpu_millis, WHOLE_MILLIS)
-        for device in task.devices:
+    def add(self, held: TaskAsk | HeldRoom, devices: tuple[int, ...], sign: int = 1) -> None:
+        self.cpu += sign * held.cpu_millis
+        self.memory += sign * held.memory_bytes
+        each = sign * min(held.gpu_millis, WHOLE_MILLIS)
+        for device in devices:
             self.devices[device] = self.devices.get(device, 0) + each
 
 
-def fits(shares: Shares, one: BackfillReservation) -> bool:
-    return not any(isinstance(shares.room(one.job.queue, pool, amount), Refusal) for pool, amount in one.need)
-
-
-def order_of(one: BackfillReservation) -> tuple[int, str]:
-    return (one.at, one.job.id)
+def order_of(reservation: BackfillReservation) -> tuple[int, str]:
+    return (reservation.at, reservation.job.id)
 
 
 def reservation_of(
-    job: Job,
+    job: JobAsk,
     shape: Shape,
     pool: int,
     at: int,
@@ -129,7 +135,7 @@ def reservation_of(
 ) -> BackfillReservation:
     needs: dict[int, Room] = {}
     for task in tasks:
-        needs.setdefault(task.machine, Room(0, 0, {})).add(task)
+        needs.setdefault(task.machine, Room(0, 0, {})).add(task.ask, task.devices)
     return BackfillReservation(job, shape, pool, at, ends, tasks, standing, needs, is_sure)
 
 
@@ -145,16 +151,9 @@ def held_rooms_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) 
 
 
 def covers(larger: Iterable[HeldRoom], smaller: Iterable[HeldRoom]) -> bool:
-    """Whether everything that the one holds the other holds, too."""
-
-    def sums(held_rooms: Iterable[HeldRoom]) -> tuple[int, int, dict[int, int]]:
-        cpu = memory = 0
-        devices: dict[int, int] = {}
-        for one in held_rooms:
-            cpu, memory = cpu + one.cpu_millis, memory + one.memory_bytes
-            for device in one.devices:
-                devices[device] = devices.get(device, 0) + min(one.gpu_millis, WHOLE_MILLIS)
-        return cpu, memory, devices
-
-    (cpu, memory, devices), (less_cpu, less_memory, fewer) = sums(larger), sums(smaller)
-    return cpu >= less_cpu and memory >= less_memory and all(devices.get(device, 0) >= millis for device, millis in fewer.items())
+    """Whether everything that `smaller` holds is held by `larger`, too."""
+    room = Room(0, 0, {})
+    for held_rooms, sign in ((larger, 1), (smaller, -1)):
+        for held in held_rooms:
+            room.add(held, held.devices, sign)
+    return all(amount >= 0 for amount in (room.cpu, room.memory, *room.devices.values()))

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from clusters import isolation_facts
+from clusters.bounds import LOG_CHUNK_BYTES
 from clusters.engines.fake.faults import Faults
 from clusters.engines.fake.script import Script, script_from_labels
 from clusters.engines.interface import (
+    Abilities,
     AddressOf,
     AttemptId,
     AttemptLabels,
@@ -27,8 +29,8 @@ from clusters.engines.interface import (
     LogChunk,
     LogChunks,
     LogCursor,
-    NodeFacts,
     Observations,
+    ObservedNode,
     PortOf,
     Retry,
     Stop,
@@ -43,7 +45,7 @@ from clusters.engines.interface import (
     Text,
     Workload,
 )
-from kernel.limits import GIB, LOG_CHUNK_BYTES
+from kernel.limits import GIB
 from kernel.resources import Resources
 
 _KILLED = 137  # A shell's code for an end by KILL.
@@ -100,7 +102,7 @@ class FakeEngine:
         *,
         clock: Clock = lambda: datetime.now(UTC),
         script_for: ScriptFor = script_from_labels,
-        nodes: Sequence[NodeFacts] = (),
+        nodes: Sequence[ObservedNode] = (),
         state: State | None = None,
         faults: Faults | None = None,
     ) -> None:
@@ -109,7 +111,7 @@ class FakeEngine:
         self._clock = clock
         self._script_for = script_for
         self._nodes = tuple(nodes) or (
-            NodeFacts("fake-0", Resources(64_000, 256 * GIB, 8_000), labels={"gpus_simulated": "yes"}),
+            ObservedNode("fake-0", Resources(64_000, 256 * GIB, 8_000), labels={"gpus_simulated": "yes"}),
         )
 
     # --- The contract ------------------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ class FakeEngine:
 
     def inventory(self) -> Inventory:
         self.faults.enter("inventory")
-        return Inventory(self._nodes, self._clock(), isolation=(isolation_facts.PRETENDED,))
+        return Inventory(self._nodes, self._clock(), Abilities(shares_gpus=True), isolation=(isolation_facts.PRETENDED.en,))
 
     # --- Turning the world -------------------------------------------------------------------------------------------
 
@@ -193,11 +195,11 @@ class FakeEngine:
                 task.lost = task.lost or (task.workload.node or self._nodes[0].name) == node
 
     def cut_off(self, attempt_id: AttemptId, *, is_cut: bool = True) -> None:
-        """The tasks go on, and nobody knows: UNREACHABLE until they are back."""
+        """The tasks go on unseen: UNREACHABLE until they are back."""
         self.state.attempts[attempt_id].unreachable = is_cut
 
     def delete(self, attempt_id: AttemptId) -> None:
-        """Somebody removed the attempt by hand: it is gone without a trace and without a tombstone."""
+        """A user removed the attempt by hand: it is gone without a trace and without a tombstone."""
         del self.state.attempts[attempt_id]
 
     # --- Inside ------------------------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from clusters.engines.local.config import (
     LocalEngineConfig,
-    build,
     find_launcher,
     launcher_policy,
     launcher_socket,
     start_launcher,
 )
 from clusters.engines.local.engine import LocalEngine
+from clusters.engines.local.factory import build
 
 __all__ = ["LocalEngine", "LocalEngineConfig", "build", "find_launcher", "launcher_policy", "launcher_socket", "start_launcher"]

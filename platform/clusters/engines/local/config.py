@@ -6,19 +6,14 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
-import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clusters.engines.local import processes, sandbox
 from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy, start_child
+from clusters.registries.rules import Rules
 from kernel.config import SIMULATED_GPUS, Config
-
-if TYPE_CHECKING:
-    from clusters.engines.local.engine import LocalEngine
 
 SERVICE_USER = "berth"  # Who the platform becomes where it was started as root: then a launcher has kept root.
 PORTS = (21_000, 29_000)  # Below the kernel's range for outgoing connections (32768 on), above well-known services.
@@ -51,6 +46,10 @@ class LocalEngineConfig:
     processes_max: int = PROCESSES_MAX
     rdma_folder: str = RDMA_FOLDER
     boot_id_file: str = processes.BOOT_ID_FILE
+    registries: Rules = field(default_factory=Rules)
+    image_bytes_max: int = 64 * 1024**3
+    image_cache_bytes: int = 128 * 1024**3
+    images_are_checked: bool = True  # By the platform, which asks their registries before it names them.
 
     @property
     def leases(self) -> str:
@@ -135,8 +134,8 @@ def can_drop_rights() -> bool:
 def find_launcher(config: Config) -> tuple[Launcher, bool]:
     """Give the launcher to use and whether it drops rights: the one at the socket, else this process itself.
 
-    The service user always asks the socket, also before anybody listens there: a process that came up first must never start
-    tasks under its own user.
+    The service user always asks the socket, also before the launcher listens there: a process that came up first must never
+    start tasks under its own user.
     """
     path = launcher_socket(config)
     may_ask = config.local_launcher != "direct" and os.geteuid() != 0
@@ -150,31 +149,3 @@ def _is_service_user() -> bool:
     with contextlib.suppress(KeyError):
         return pwd.getpwuid(os.geteuid()).pw_name == SERVICE_USER
     return False
-
-
-def build(cluster_id: uuid.UUID, config: Config, *, node: str = "", launcher: Launcher | None = None) -> LocalEngine:
-    """Make the engine of one local cluster from the installation's settings.
-
-    A launcher that is given is taken to have root unless it is a DirectLauncher of a process without.
-    """
-    from clusters.engines.local.engine import LocalEngine
-
-    drop_rights = can_drop_rights() if isinstance(launcher, DirectLauncher) else True
-    if launcher is None:
-        launcher, drop_rights = find_launcher(config)
-    return LocalEngine(
-        LocalEngineConfig(
-            root=str(config.data_dir / "engine" / str(cluster_id)),
-            node=node or socket.gethostname(),
-            uid_base=config.local_uid_base,
-            gid_base=config.local_gid_base,
-            drop_rights=drop_rights,
-            isolation=config.local_isolation,
-            simulated_gpus=config.local_simulated_gpus,
-            cpu_millis=config.local_cpu_millis,
-            memory_bytes=config.local_memory_bytes,
-            log_quota_bytes=config.log_quota_bytes,
-            tombstone_days=config.tombstone_days,
-        ),
-        launcher,
-    )

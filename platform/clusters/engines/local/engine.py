@@ -1,8 +1,8 @@
 """The local engine: attempts as process trees of this host, remembered in small files, seen again after any restart of ours.
 
 What runs is decided by three facts: the gate (it was started, at most once), the exit file (it ended), and the process with
-its start time and boot id (it lives). A stop is on disk before its first signal and is driven on by whoever looks next, so
-the grace ends on time whatever happens to us meanwhile.
+its start time and boot id (it lives). A stop is on disk before its first signal and is driven on by the next process that
+looks, so the grace ends on time whatever happens to us meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -31,6 +31,7 @@ from clusters.engines.interface import (
     GiveUp,
     Gone,
     GpuFault,
+    ImageKind,
     Inventory,
     LogChunks,
     LogCursor,
@@ -49,6 +50,7 @@ from clusters.engines.interface import (
 )
 from clusters.engines.local import execution, plan, records
 from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.containers.store import Bounds, ImageStore, ReadyImage
 from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.inventory import take_inventory
 from clusters.engines.local.launching import Launcher, LauncherUnavailable
@@ -62,6 +64,8 @@ from clusters.engines.local.watch import Watch
 _MINDER_SECONDS = 0.2  # How late a kill after the grace may be, and how long a task may stay above its memory unwatched.
 _MINDER_BACKOFF_SECONDS = 5.0
 _PURGE_SECONDS = 3_600.0
+_IMAGES_SECONDS = 2.0  # How long a batch waits for images that come quickly.
+IMAGES = "images"
 _UNREADABLE = "What the engine wrote down of the attempt cannot be read, so it cannot say what runs. An operator has to look."
 
 logger = logging.getLogger("berth.engines.local")
@@ -80,6 +84,13 @@ class LocalEngine:
         self._outputs = Outputs(config.root, launcher)
         self._watch = Watch(config, launcher, self._leases)
         self._meter = Meter(config, self._gpus)
+        self._images = ImageStore(
+            f"{config.root}/{IMAGES}",
+            rules=config.registries,
+            bounds=Bounds(config.image_bytes_max, config.image_cache_bytes),
+            in_use=self._images_in_use,
+            are_checked=config.images_are_checked,
+        )
         self._minder: threading.Thread | None = None
         self._minder_lock = threading.Lock()
         self._closed = threading.Event()
@@ -98,7 +109,8 @@ class LocalEngine:
                 new.append(workload)
             else:
                 answers[workload.attempt_id] = answer
-        starts = self._plan(new, answers, sandboxed=sandboxed)
+        images = self._find_images(new, answers)
+        starts = self._plan([item for item in new if item.attempt_id not in answers], answers, images, sandboxed=sandboxed)
         with _reachable():
             results = self._launcher.start(starts) if starts else ()
         for start, result in zip(starts, results, strict=True):
@@ -144,7 +156,7 @@ class LocalEngine:
                 self._leave_tombstone(str(attempt))
                 answers[attempt] = Forgotten(attempt)
             else:
-                answers[attempt] = Retry(attempt, "processes_left", "Processes of the attempt are still ending.", 0.2)
+                answers[attempt] = Retry(attempt, "processes_left", "Processes are still ending, or files are left.", 0.2)
         gone = [str(attempt) for attempt, answer in answers.items() if isinstance(answer, Forgotten)]
         self._watch.drop(gone)
         return [answers[attempt] for attempt in attempts]
@@ -197,8 +209,41 @@ class LocalEngine:
             attempt_id, "attempt_forgotten", "This attempt was stopped before it started, or has ended and been forgotten."
         )
 
+    def _find_images(
+        self, workloads: Sequence[Workload], answers: dict[AttemptId, Ensured | Retry | GiveUp]
+    ) -> dict[AttemptId, ReadyImage]:
+        """The container images of those that name one; what has to wait for its image is answered."""
+        found = {}
+        deadline = time.monotonic() + _IMAGES_SECONDS
+        for workload in workloads:
+            if workload.image.kind is not ImageKind.REGISTRY:
+                continue
+            patient = time.monotonic() < deadline
+            image = self._images.get(workload.image, workload.isolation_key, patient=patient)
+            if isinstance(image, ReadyImage):
+                found[workload.attempt_id] = image
+            elif image.passes:
+                answers[workload.attempt_id] = Retry(workload.attempt_id, image.code, image.detail)
+            else:
+                answers[workload.attempt_id] = GiveUp(workload.attempt_id, image.code, image.detail)
+        return found
+
+    def _images_in_use(self) -> frozenset[str]:
+        """Digests of container images that attempts of this engine run in, or may be looked at in."""
+        found = set()
+        for name in os.listdir(f"{self._root}/{records.ATTEMPTS}"):
+            record = records.read_started(self._root, name)
+            if record is not None:
+                found.add(records.parse_attempt(record.attempt).image)
+        return frozenset(found)
+
     def _plan(
-        self, workloads: Sequence[Workload], answers: dict[AttemptId, Ensured | Retry | GiveUp], *, sandboxed: bool
+        self,
+        workloads: Sequence[Workload],
+        answers: dict[AttemptId, Ensured | Retry | GiveUp],
+        images: Mapping[AttemptId, ReadyImage],
+        *,
+        sandboxed: bool,
     ) -> list[StartAttempt]:
         needs = [workload for workload in workloads if _needs_lease(workload)]
         leases: dict[AttemptId, Lease] = {}
@@ -215,7 +260,7 @@ class LocalEngine:
         shared = self._watch.shared_cores(exclusive)
         if any(lease.cores for lease in leases.values()):
             with _reachable():
-                self._watch.share_cores()  # Whoever runs there leaves before the owner comes.
+                self._watch.share_cores()  # Tasks that run there leave before the owner comes.
         starts = []
         for workload in workloads:
             if workload.attempt_id in answers:
@@ -230,13 +275,20 @@ class LocalEngine:
             simulated = self._gpus.are_simulated and bool(lease.gpus)
             starts.append(
                 plan.plan(
-                    workload, lease, self.config, sandboxed=sandboxed, simulated=simulated, devices=nodes, shared_cores=shared
+                    workload,
+                    lease,
+                    self.config,
+                    sandboxed=sandboxed,
+                    simulated=simulated,
+                    devices=nodes,
+                    shared_cores=shared,
+                    container=images.get(workload.attempt_id),
                 )
             )
         return starts
 
     def _cores_in_use(self, workloads: Sequence[Workload]) -> int:
-        """Of tasks that share cores, those that start together with somebody who wants some alone among them."""
+        """Of tasks that share cores, those that start together with a task that wants cores alone."""
         tasks = [task for workload in workloads for task in workload.tasks]
         if not any(task.cpu_exclusive for task in tasks):
             return 0
@@ -280,9 +332,9 @@ class LocalEngine:
     def _stop(self, stop: Stop) -> Stopping | Gone | Retry:
         key = str(stop.attempt_id)
         with contextlib.suppress(FileExistsError):
-            os.mkdir(self._gate(stop.attempt_id))  # Now nobody can start it any more.
+            os.mkdir(self._gate(stop.attempt_id))  # Now no caller can start it any more.
             if os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{key}"):
-                self._launcher.remove_attempts(self._root, [key])  # What a start that died left behind.
+                self._launcher.remove_attempts(self._root, [key])  # Left behind by a start that died.
             return Gone(stop.attempt_id)
         observed = self._watch.observe([key])
         if any(not item.tasks for item in observed):

@@ -15,7 +15,7 @@ from clusters.engines.interface import Asker, ExecRefused, NotRunning, TaskName,
 from clusters.engines.local.launching import Launcher, LauncherRefused, wire
 from clusters.engines.local.launching.verbs import OpenedShell, OpenShell
 
-_ANSWER_SECONDS = 1.0  # The exit code is one small message, and it was there when somebody looked.
+_ANSWER_SECONDS = 1.0  # The exit code is one small message, and it was there when the caller looked.
 
 
 class LocalExecution:

@@ -107,6 +107,15 @@ class Gpus:
                 return _text(nvml.nvmlSystemGetDriverVersion())
         return ""
 
+    def cuda(self) -> str:
+        """Give the newest CUDA that the driver supports, like 12.4, or "" without a driver."""
+        nvml = _nvml()
+        if nvml is not None:
+            with _nvml_errors():
+                number = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
+                return f"{number // 1000}.{number % 1000 // 10}"  # 12040: NVML API reference, System Queries.
+        return ""
+
     def read(self, identifier: str) -> GpuReading:
         """Measure one device. A pretended one has no driver to ask (`simulated.py` draws its series)."""
         nvml = _nvml()

@@ -6,13 +6,13 @@ import os
 from datetime import UTC, datetime
 
 from clusters import isolation_facts
-from clusters.engines.interface import Abilities, Inventory, NodeFacts
+from clusters.engines.interface import Abilities, ImageKind, Inventory, ObservedNode
 from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.launching import syscalls
 from clusters.engines.local.leases import WHOLE_MILLIS
-from clusters.placement import EXCLUSIVE_CORES, RDMA, RDMA_PRESENT
+from clusters.placement import EXCLUSIVE_CORES, GPU_CUDA, GPU_DRIVER, RDMA, RDMA_PRESENT
 from kernel.resources import Resources
 
 
@@ -21,7 +21,7 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
     devices = gpus.devices()
     groups = cgroups.detect() if not config.drop_rights or os.geteuid() == 0 else _groups_of_launcher()
     models = sorted({device.model for device in devices})
-    node = NodeFacts(
+    node = ObservedNode(
         name=config.node,
         capacity=Resources(
             cpu_millis=config.cpu_millis or len(os.sched_getaffinity(0)) * 1000,
@@ -34,7 +34,8 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
             "kernel": os.uname().release,
             "os": _os_name(),
             "architecture": os.uname().machine,
-            "gpu_driver": gpus.driver(),
+            GPU_DRIVER: gpus.driver(),
+            GPU_CUDA: gpus.cuda(),
             "gpus_simulated": "yes" if gpus.are_simulated else "no",
             "cgroups": f"v{groups.version}" if groups else "none",
             RDMA: RDMA_PRESENT if config.rdma_devices() else "no",
@@ -43,7 +44,8 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
     )
     facts, kept_apart = _isolation(config, groups)
     low, high = config.ports
-    abilities = Abilities(mounts=config.uses_sandbox, node_ports=high - low)
+    kinds = {ImageKind.HOST, ImageKind.PYTHON, *([ImageKind.REGISTRY] if config.uses_sandbox else [])}
+    abilities = Abilities(frozenset(kinds), mounts=config.uses_sandbox, node_ports=high - low, shares_gpus=True)
     return Inventory((node,), datetime.now(UTC), abilities, isolation=facts, tenants_kept_apart=kept_apart)
 
 
@@ -61,7 +63,7 @@ def _isolation(config: LocalEngineConfig, groups: cgroups.Cgroups | None) -> tup
     kept_apart = off or config.drop_rights or sandboxed
     if not kept_apart:
         facts.append(isolation_facts.ONE_TENANT)
-    return tuple(facts), kept_apart
+    return tuple(fact.en for fact in facts), kept_apart
 
 
 def _groups_of_launcher() -> cgroups.Cgroups | None:

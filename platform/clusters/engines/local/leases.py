@@ -19,7 +19,7 @@ from clusters.engines.interface import EngineUnreachable
 from clusters.engines.local.records import lock_within, read_json, write_json
 
 WHOLE_MILLIS = 1000
-LOCK_SECONDS = 5.0  # Whoever has the lock needs milliseconds.
+LOCK_SECONDS = 5.0  # The holder of the lock needs milliseconds.
 ABANDONED_SECONDS = 3_600.0  # A lease whose attempt was never started: the starter died. No start takes this long.
 
 

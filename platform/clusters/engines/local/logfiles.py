@@ -10,9 +10,10 @@ import ctypes
 import os
 from collections.abc import Iterator
 
+from clusters.bounds import LOG_CHUNK_BYTES
 from clusters.engines.interface import LogChunk, LogChunks, Stream
 from clusters.engines.local import records
-from kernel.limits import LOG_AHEAD_BYTES, LOG_CHUNK_BYTES, LOG_READ_BYTES, MIB
+from kernel.limits import LOG_AHEAD_BYTES, LOG_READ_BYTES, MIB
 
 _PAGE = 4_096  # Holes are whole blocks; the remainder stays until there is a block of it.
 _HANDED_ON_BYTES = 4 * MIB  # How much the reader is past before its part is given back to the disk.
@@ -30,8 +31,8 @@ class LogFiles:
         self._root = root
 
     def read(self, attempt_id: str, task: str, stream: Stream, cursor: int, *, quota: int, ended: bool) -> LogChunks:
-        """Give what follows the cursor, at most LOG_READ_BYTES. Whoever asks from a cursor has stored all before it, but for the
-        last LOG_AHEAD_BYTES. A task that has not begun has no file yet, and its output is not complete for that."""
+        """Give what follows the cursor, at most LOG_READ_BYTES. A caller that asks from a cursor has stored all before it, but
+        for the last LOG_AHEAD_BYTES. A task that has not begun has no file yet, and its output is not complete for that."""
         control = f"{self._root}/{records.ATTEMPTS}/{attempt_id}/{records.CONTROL}"
         path = f"{control}/{task}.{stream.value}"
         try:

@@ -21,6 +21,7 @@ from clusters.engines.interface import (
 )
 from clusters.engines.local import records, sandbox
 from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.containers.store import ReadyImage
 from clusters.engines.local.exits import CANNOT_START
 from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartCheckpoint, StartMount, StartTask
 from clusters.engines.local.leases import WHOLE_MILLIS, Lease
@@ -33,13 +34,15 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}-[0-9]{1,6}")
 _MKDIR = "/bin/mkdir"  # The task may set PATH to anything.
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+_CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # As container runtimes have it.
+_HOST_VARIABLES = ("LANG", "PWD", "OLDPWD", "SHLVL", "_")  # Of the shells on the way.
 
 
 def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) -> GiveUp | None:
     """Say why this engine can never run the workload, or None if it can."""
-    for check in (_refuse_image, _refuse_names):
-        if problem := check(workload):
-            return GiveUp(workload.attempt_id, *problem)
+    if problem := _refuse_names(workload) or _refuse_image(workload, sandboxed=sandboxed):
+        return GiveUp(workload.attempt_id, *problem)
+    container_wanted = workload.image.kind is ImageKind.REGISTRY
     for task in workload.tasks:
         millis = task.resources.gpu_millis
         if millis > WHOLE_MILLIS and millis % WHOLE_MILLIS:
@@ -54,6 +57,11 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
         if task.rdma and not config.rdma_devices():
             detail = f"Task {task.name} asks for RDMA; {config.node} has no adapter at {config.rdma_folder}."
             return GiveUp(workload.attempt_id, "workload_invalid", detail)
+        if task.builds_image and not sandboxed:
+            detail = "Container images are built in bubblewrap, which does not work on this host. Install the package bubblewrap."
+            return GiveUp(workload.attempt_id, "workload_invalid", detail)
+        if task.builds_image and container_wanted:
+            return GiveUp(workload.attempt_id, "workload_invalid", "A container image is built with the host's own programs.")
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
     mounts = [mount for mount in workload.mounts if mount.target != mount.location or mount.read_only]
@@ -65,9 +73,10 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
     if not workload.network and not sandboxed:
         detail = "A task without network needs bubblewrap, which does not work on this host. Install the package bubblewrap."
         return GiveUp(workload.attempt_id, "network_needs_bubblewrap", detail)
+    shown = [workload.image.location] if workload.image.kind is ImageKind.PYTHON else []
     targets = [mount.target for mount in workload.mounts]
     for target in (mount.target for mount in mounts):
-        if problem_text := sandbox.refuse_target(target, targets):
+        if problem_text := sandbox.refuse_target(target, [*targets, *shown]):
             return GiveUp(workload.attempt_id, "mount_target_refused", problem_text)
     return None
 
@@ -86,9 +95,11 @@ def plan(
     simulated: bool,
     devices: Mapping[str, tuple[str, ...]],
     shared_cores: tuple[int, ...] = (),
+    container: ReadyImage | None = None,
 ) -> StartAttempt:
-    """Compile the workload for the launcher. `devices` gives the device files of each task's leased GPUs; `shared_cores` where
-    tasks without cores of their own may run, empty while that is anywhere."""
+    """Compile the workload for the launcher. `container` is the image of a workload that names one. `devices` gives the device
+    files of each task's leased GPUs; `shared_cores` where tasks without cores of their own may run, empty while that is anywhere.
+    """
     uid, gid = config.uid_of(workload.isolation_number), config.gid_of(workload.isolation_number)
     groups = tuple(sorted({config.gid_base + mount.group for mount in workload.mounts if mount.group}))
     places = _Places(workload, lease, config, sandboxed)
@@ -103,6 +114,7 @@ def plan(
         job_id=str(workload.job_id),
         name=workload.name,
         isolation_key=workload.isolation_key,
+        image=container.digest if container is not None else "",
     )
     return StartAttempt(
         root=config.root,
@@ -112,13 +124,14 @@ def plan(
             StartTask(
                 name=str(task.name),
                 argv=tuple(places.text(part) for part in task.argv),
-                script=_script(task, workload, lease, places, simulated=simulated),
+                script=_script(task, workload, lease, places, simulated=simulated, container=container),
                 memory_bytes=task.resources.memory_bytes,
                 cpu_millis=task.resources.cpu_millis,
                 processes_max=config.processes_max,
                 shm_bytes=task.shm_bytes,
                 devices=(*devices.get(str(task.name), ()), *(config.rdma_devices() if task.rdma else ())),
                 cores=tuple(lease.cores.get(str(task.name), shared_cores)),
+                builds_image=task.builds_image,
             )
             for task in workload.tasks
         ),
@@ -127,6 +140,7 @@ def plan(
         code=workload.code.location if workload.code else "",
         mounts=tuple(StartMount(mount.location, mount.target, mount.read_only) for mount in workload.mounts),
         image=workload.image.location if workload.image.kind is ImageKind.PYTHON else "",
+        container=container.root if container is not None else "",
         network=workload.network,
         sandbox=sandboxed,
         seccomp=config.isolation != "none",
@@ -176,15 +190,21 @@ class _Places:
         return part
 
 
-def _script(task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, *, simulated: bool) -> str:
+def _script(
+    task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, *, simulated: bool, container: ReadyImage | None
+) -> str:
     """Write what the tenant's shell reads before it becomes the program: quoted values and fixed words only."""
-    lines = [
-        f"export {name}={shlex.quote(value)}" for name, value in _environment(task, workload, lease, places, simulated).items()
-    ]
+    values = _environment(task, workload, lease, places, simulated)
+    lines = []
+    if container is not None:  # What the image's maker set comes first, as on every engine; nothing of the host's is seen.
+        values = {"PATH": _CONTAINER_PATH, **container.env, **values}
+        lines = [f"unset {name}" for name in _HOST_VARIABLES]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
     workdir = f"{places.work}/{workload.workdir}" if workload.workdir else places.work
     failed = f"""trap 'code=$?; printf "\\n{CANNOT_START}%s\\n" "$1" >&2; exit $code' EXIT"""
     own = places.text(task.env["BERTH_CHECKPOINT_DIR"]) if places.checkpoint and "BERTH_CHECKPOINT_DIR" in task.env else ""
-    kept = [f"{_MKDIR} -p -- {shlex.quote(own)} || exit 126"] if own else []
+    mkdir = _MKDIR if container is None else "mkdir"
+    kept = [f"{mkdir} -p -- {shlex.quote(own)} || exit 126"] if own else []
     enter = f"cd -- {shlex.quote(workdir)} || exit 126"
     return "\n".join((*lines, "umask 077", failed, *kept, enter, 'exec "$@" </dev/null', ""))
 
@@ -223,9 +243,12 @@ def _task_record(task: TaskWorkload, lease: Lease, places: _Places) -> TaskRecor
     )
 
 
-def _refuse_image(workload: Workload) -> tuple[str, str] | None:
-    if workload.image.kind is ImageKind.REGISTRY:
-        return "workload_invalid", "The local engine runs host programs and Python environments, no container images."
+def _refuse_image(workload: Workload, *, sandboxed: bool) -> tuple[str, str] | None:
+    if workload.image.kind is ImageKind.REGISTRY and not sandboxed:
+        return (
+            "workload_invalid",
+            "Container images need bubblewrap, which does not work on this host. Install the package bubblewrap.",
+        )
     return None
 
 

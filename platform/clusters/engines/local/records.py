@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ATTEMPTS, GATES, STOPS, NOTES, CONTROL = "attempts", "gates", "stops", "notes", "control"
-STOPS_SECONDS = 2.0  # Whoever changes a stop needs milliseconds.
+STOPS_SECONDS = 2.0  # A change of a stop takes milliseconds.
 _LOCK_PAUSE_SECONDS = 0.002
 WORK, HOME, FILES, TEMPORARY = "work", "home", "files", "tmp"
 
@@ -40,6 +40,8 @@ class StartedRecord:
     seccomp: bool
     attempt: Mapping[str, Any]
     tasks: Mapping[str, StartedTask]
+    container: bool = False  # The tasks see a container image, in a user namespace of their own.
+    builds_image: bool = False  # One of its tasks puts a container image together, another one may hold an account for it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class AttemptRecord:
     job_id: str = ""  # Empty in records of release 0.1.
     name: str = ""
     isolation_key: str = ""
+    image: str = ""  # The digest of the container image that it runs in.
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,16 @@ def read_started(root: str, attempt_id: str) -> StartedRecord | None:
         return None
     tasks = {name: StartedTask(task["pid"], task["start_ticks"], tuple(task["groups"])) for name, task in found["tasks"].items()}
     seccomp = found.get("seccomp", False)  # Absent in records of release 0.1.
-    return StartedRecord(found["boot_id"], found["started_at"], found["sandbox"], seccomp, found["attempt"], tasks)
+    return StartedRecord(
+        found["boot_id"],
+        found["started_at"],
+        found["sandbox"],
+        seccomp,
+        found["attempt"],
+        tasks,
+        found.get("container", False),
+        found.get("builds_image", False),
+    )
 
 
 def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
@@ -112,6 +124,7 @@ def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
         kept.get("job_id", ""),
         kept.get("name", ""),
         kept.get("isolation_key", ""),
+        kept.get("image", ""),
     )
 
 
@@ -156,6 +169,7 @@ def document(attempt: AttemptRecord) -> dict[str, Any]:
         "job_id": attempt.job_id,
         "name": attempt.name,
         "isolation_key": attempt.isolation_key,
+        "image": attempt.image,
     }
 
 

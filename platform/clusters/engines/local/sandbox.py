@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusters.engines.local.cgroups import TREES
+from clusters.engines.local.containers.view import root_view
 from clusters.engines.local.launching.verbs import StartMount
 
 INSIDE = "/berth"
@@ -22,6 +23,7 @@ CHECKPOINT = f"{INSIDE}/checkpoint"  # Beside the working directory: below it, t
 _SHM_BYTES = 64 * 1024 * 1024  # As container runtimes have it.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix/store")
 _RESOLVER = ("/run/systemd/resolve", "/run/resolvconf", "/run/nscd")
+_HOST_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname")  # Of a container: names are found as on the host.
 _OTHERS_KEYS = ("/proc/keys", "/proc/key-users")  # Of all users of the kernel, whatever the namespace.
 RESERVED_TARGETS = (*_SYSTEM, "/proc", "/dev", "/run", INSIDE)
 
@@ -41,7 +43,9 @@ class View:
     shm_bytes: int = 0
     network: bool = True
     groups: tuple[tuple[str, str], ...] = ()  # The task's own control groups, and where each is seen.
+    root: str = ""  # An unpacked container image; empty: the host's own system.
     filter: int | None = None  # The descriptor of the compiled filter of system calls; None: none is loaded.
+    builds_image: bool = False  # bubblewrap has the tenant's own rights, and gives those of user 0 in a namespace of that user.
 
 
 @functools.cache
@@ -61,7 +65,9 @@ def bubblewrap() -> str | None:
 
 
 def command(program: str, view: View) -> list[str]:
-    """Build the command line up to and with the `--` before the program."""
+    """Build the command line up to and with the `--` before the program. Raises CannotShow of a container image."""
+    if view.root:
+        return _container_command(program, view)
     line = [program, *_system()]
     line += ["--proc", "/proc", "--dev", "/dev"]
     line += ["--perms", "1777", "--size", str(view.shm_bytes or _SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
@@ -79,7 +85,7 @@ def command(program: str, view: View) -> list[str]:
         binds.append(("--ro-bind", view.image, view.image))
     if view.checkpoint:
         binds.append(("--bind", view.checkpoint, CHECKPOINT))
-    for mount in sorted(view.mounts, key=lambda item: item.target):  # A mount below another one comes after it.
+    for mount in sorted(view.mounts, key=lambda item: item.target):
         binds.append(("--ro-bind" if mount.read_only else "--bind", mount.source, mount.target))
     made = {TEMPORARY, "/dev"}
     for option, source, target in binds:
@@ -89,7 +95,39 @@ def command(program: str, view: View) -> list[str]:
                 line += ["--perms", "0755", "--dir", parent]
         made.add(target)
         line += [option, source, target]
-    line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    return [*line, *_closing(view)]
+
+
+def _container_command(program: str, view: View) -> list[str]:
+    """The same in a container image. bubblewrap has the tenant's own rights then: others made what is in it."""
+    mounts = sorted(view.mounts, key=lambda item: item.target)
+    shown = root_view(view.root, [mount.target for mount in mounts])
+    line = [program, *shown.line, "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    line += ["--perms", "1777", "--size", str(view.shm_bytes or _SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+    line += ["--bind", view.temporary, TEMPORARY, "--bind", view.temporary, "/var/tmp"]  # noqa: S108
+    line += _control_groups(view)
+    for path in filter(os.path.exists, _OTHERS_KEYS):
+        line += ["--ro-bind", "/dev/null", path]
+    for path in _HOST_FILES:
+        line += ["--ro-bind-try", os.path.realpath(path), path]
+    for device in view.devices:
+        line += ["--dev-bind-try", device, device]
+    line += ["--bind", view.work, WORK, "--bind", view.home, HOME]
+    line += ["--ro-bind", view.files, FILES] if view.files else []
+    line += ["--bind", view.checkpoint, CHECKPOINT] if view.checkpoint else []
+    for mount, place in zip(mounts, shown.places, strict=True):
+        for parent in place.missing:
+            line += ["--perms", "0755", "--dir", parent]
+        line += ["--ro-bind" if mount.read_only else "--bind", mount.source, place.path]
+    for path in shown.made:
+        line += ["--remount-ro", path]
+    return [*line, *_closing(view)]
+
+
+def _closing(view: View) -> list[str]:
+    line = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if view.builds_image:
+        line += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"]
     if not view.network:
         line.append("--unshare-net")
     if view.filter is not None:
@@ -110,7 +148,7 @@ def _control_groups(view: View) -> list[str]:
 
 
 def refuse_target(target: str, others: Sequence[str]) -> str:
-    """Say why a mount cannot appear there, or "" if it can."""
+    """Say why a mount cannot appear there, or "" if it can. `others`: targets of all mounts, and where an image appears."""
     crooked = os.path.normpath(target) != target or target.startswith("//")  # normpath keeps two slashes in front.
     if not target.startswith("/") or crooked or target == "/" or "\0" in target:
         return f"{target!r} is not a normal absolute path"
@@ -119,7 +157,17 @@ def refuse_target(target: str, others: Sequence[str]) -> str:
         return f"{target} is part of the system inside a job"
     if others.count(target) > 1:
         return f"{target} is the target of two mounts"
-    return ""
+    return refuse_below(target, others)
+
+
+def refuse_below(target: str, others: Sequence[str]) -> str:
+    """Say that a mount lies below another one, or "".
+
+    bubblewrap has the platform's rights and follows links on the way to a target. So none may lie below a directory in which a
+    tenant can put a link: it would lead to the host's directories, or over the programs that give the rights up.
+    """
+    above = next((other for other in others if target.startswith(f"{other}/")), "")
+    return f"{target} lies below {above}, which is a mount itself: choose targets beside each other" if above else ""
 
 
 def _parents(target: str) -> list[str]:

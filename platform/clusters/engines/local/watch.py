@@ -76,7 +76,7 @@ class Watch:
 
     @property
     def needs_minding(self) -> bool:
-        """Whether something will have to be done although nobody asks: a kill after a grace, a task above its memory."""
+        """Whether something will have to be done although no caller asks: a kill after a grace, a task above its memory."""
         return bool(self._stopping) or self._watches_memory
 
     def observe(self, attempt_ids: Sequence[str] | None = None) -> list[AttemptObservation]:
@@ -187,7 +187,7 @@ class Watch:
         path = self._control(known.attempt_id, f"{name}.exit")
         left, lives = exits.read_exit(path), True
         if left is None and (rebooted or not self._lives(known, name, started)):
-            # Whoever is dead has written: only an exit looked for after the death is certainly missing.
+            # A dead wrapper has written its exit: only an exit looked for after the death is certainly missing.
             left, lives = exits.read_exit(path), False
         if left is not None and (rebooted or (not cgroups.members(started.groups) if started.groups else is_over)):
             state, ended_at = TaskState.ENDED, datetime.fromtimestamp(left[1], UTC)

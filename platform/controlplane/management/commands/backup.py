@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from controlplane.backup import keys, stores
 from controlplane.backup.archive import BackupError
 from controlplane.backup.make import Made, default_path, make_backup, remove_old
-from controlplane.backup.telling import Teller, shown_bytes
+from controlplane.backup.progress import Progress, shown_bytes
 from kernel.config import current
 
 
@@ -39,34 +39,34 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: str | None, **options: Any) -> None:
         os.umask(0o077)
-        config, teller = current(), Teller()
+        config, progress = current(), Progress()
         try:
             chosen = _chosen(options["extra"], without_code=options["without_code"])
             if options["sizes"]:
-                self._say_sizes(teller)
+                self._say_sizes(progress)
                 return
             passphrase = keys.read_passphrase(options["passphrase_file"]) if options["passphrase_file"] else ""
             path = Path(file).absolute() if file else default_path(config, datetime.now(UTC))
             made = make_backup(
-                config, path, with_stores=chosen, with_keys=not options["without_keys"], passphrase=passphrase, teller=teller
+                config, path, with_stores=chosen, with_keys=not options["without_keys"], passphrase=passphrase, progress=progress
             )
         except BackupError as reason:
             sys.exit(f"berth: {reason}")
-        _say_what_it_holds(made, teller)
+        _say_what_it_holds(made, progress)
         for removed in remove_old(config, options["keep"]) if options["keep"] > 0 else ():
-            teller.say(f"Removed {removed}, older than the newest {options['keep']}.")
+            progress.say(f"Removed {removed}, older than the newest {options['keep']}.")
         self.stdout.write(str(made.path))
 
-    def _say_sizes(self, teller: Teller) -> None:
+    def _say_sizes(self, progress: Progress) -> None:
         from controlplane.backup.databases import size_bytes
 
         config = current()
-        teller.say(f"  database   {shown_bytes(size_bytes(config)):>10}  always")
+        progress.say(f"  database   {shown_bytes(size_bytes(config)):>10}  always")
         for name in stores.STORES:
             size = stores.measure(config.data_dir, name)
             when = "unless --without-code" if name in stores.DEFAULT else f"--with {name}"
             unreadable = "; not all of it can be read by this user" if size.unreadable else ""
-            teller.say(f"  {name:<10} {shown_bytes(size.bytes):>10}  {size.files} files; {when}{unreadable}")
+            progress.say(f"  {name:<10} {shown_bytes(size.bytes):>10}  {size.files} files; {when}{unreadable}")
 
 
 def _chosen(extra: str, *, without_code: bool) -> list[str]:
@@ -80,19 +80,19 @@ def _chosen(extra: str, *, without_code: bool) -> list[str]:
     return [name for name in stores.STORES if name in wanted]
 
 
-def _say_what_it_holds(made: Made, teller: Teller) -> None:
+def _say_what_it_holds(made: Made, progress: Progress) -> None:
     rows, held = made.manifest["database"]["rows"], made.manifest["keys"]
-    teller.say(
+    progress.say(
         f"\nBacked up {rows['jobs_job']} jobs as of {made.manifest['taken_at'][:19]}Z: {shown_bytes(made.bytes)}, mode 0600."
     )
     left_out = [name for name in stores.STORES if name not in made.manifest["stores"]]
     if left_out:
-        teller.say(f"Not in it: {', '.join(left_out)} (--with NAME,... adds them; `--sizes` says how large they are).")
+        progress.say(f"Not in it: {', '.join(left_out)} (--with NAME,... adds them; `--sizes` says how large they are).")
     if held["sealed"]:
-        teller.say("The secret keys in it are sealed: keep the passphrase, and not beside it.")
+        progress.say("The secret keys in it are sealed: keep the passphrase, and not beside it.")
     elif held["included"]:
-        teller.say(
+        progress.say(
             "It HOLDS THE SECRET KEYS: whoever reads it reads every stored secret. Keep it so (--passphrase-file seals them)."
         )
     else:
-        teller.say("The secret keys are NOT in it: without the same BERTH_SECRET_KEY or secret.key it cannot be restored.")
+        progress.say("The secret keys are NOT in it: without the same BERTH_SECRET_KEY or secret.key it cannot be restored.")

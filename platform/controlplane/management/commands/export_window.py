@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.management.moments import moment
-from jobs.reconcile.windows import past_window
+from jobs.reconcile.replay_trace import past_trace
 from jobs.scheduling.replay.mask import masked
 from jobs.scheduling.replay.trace import past_lines
 from kernel.clock import database_now
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             sys.exit(
                 f"berth: a window begins before it ends, and ends by now, {now:%Y-%m-%dT%H:%M}. Give --from and --to in UTC."
             )
-        past = past_window(begins_at, ends_at, now)
+        past = past_trace(begins_at, ends_at, now)
         if not options["names"]:
             past = masked(past)
         try:

@@ -13,10 +13,9 @@ from jobs.selectors.charges import ended_charges, known_until, live_holdings
 from kernel.actor import system_actor
 from kernel.clock import database_now
 from kernel.errors import BerthError
-from tenants.ledger.entries import month_text
-from tenants.ledger.statements import hours_text
-from tenants.selectors import find_tenant, tenant_facts
-from tenants.services.ledger import (
+from tenants.billing.ledger.entries import month_text
+from tenants.billing.ledger.statements import hours_text
+from tenants.billing.services.ledger import (
     check_charges,
     check_days,
     check_reservations,
@@ -26,8 +25,9 @@ from tenants.services.ledger import (
     verify_statements,
     wrong_months,
 )
-from tenants.services.shares import close_weeks, verify_weeks
-from tenants.shares import week_text
+from tenants.billing.services.shares import close_weeks, verify_weeks
+from tenants.billing.shares import week_text
+from tenants.selectors import find_tenant, tenant_facts
 
 SHOWN = 100
 

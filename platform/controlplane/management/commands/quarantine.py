@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
 
 def _operator() -> Actor:
-    """Whoever types on the server, by the name that the server knows them under."""
+    """The user who types on the server, by the name that the server knows them under."""
     name = os.environ.get("SUDO_USER", "")
     if not name:
         try:

@@ -33,9 +33,9 @@ class Command(BaseCommand):
             if begins_at is not None and ends_at is not None and not begins_at < ends_at:
                 sys.exit("berth: --to lies before --from. Give the earlier moment to --from, both in UTC.")
             kept = [
-                one.path
-                for one in event_log.files(where)
-                if (begins_at is None or one.ends_at >= begins_at) and (ends_at is None or one.begins_at <= ends_at)
+                log_file.path
+                for log_file in event_log.files(where)
+                if (begins_at is None or log_file.ends_at >= begins_at) and (ends_at is None or log_file.begins_at <= ends_at)
             ]
         if not kept:
             sys.exit(

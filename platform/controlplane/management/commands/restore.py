@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.backup import keys
 from controlplane.backup.archive import BackupError, read_manifest, verify
+from controlplane.backup.progress import Progress, shown_seconds
 from controlplane.backup.restore import Restored, check_manifest, restore
-from controlplane.backup.telling import Teller, shown_seconds
 from kernel.config import current
 
 
@@ -28,33 +28,33 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, passphrase_file: Path | None, check: bool, **options: Any) -> None:
         os.umask(0o077)
-        teller = Teller()
+        progress = Progress()
         try:
             if check:
-                self._check(file.absolute(), teller)
+                self._check(file.absolute(), progress)
                 return
             passphrase = keys.read_passphrase(passphrase_file) if passphrase_file else ""
-            done = restore(current(), file.absolute(), passphrase=passphrase, teller=teller)
+            done = restore(current(), file.absolute(), passphrase=passphrase, progress=progress)
         except BackupError as reason:
             sys.exit(f"berth: {reason}")
-        _say_what_was_done(done, teller)
+        _say_what_was_done(done, progress)
 
-    def _check(self, file: Path, teller: Teller) -> None:
+    def _check(self, file: Path, progress: Progress) -> None:
         manifest = read_manifest(file)
         check_manifest(current(), manifest)
-        with teller.step("check", file.stat().st_size) as words:
-            verify(file, teller.moved)
+        with progress.step("check", file.stat().st_size) as words:
+            verify(file, progress.moved)
             words.append("whole, and this release can restore it")
         self.stdout.write(json.dumps(manifest, indent=1, sort_keys=True))
 
 
-def _say_what_was_done(done: Restored, teller: Teller) -> None:
+def _say_what_was_done(done: Restored, progress: Progress) -> None:
     rows = done.manifest["database"]["rows"]
-    teller.say(f"\nRestored {rows['jobs_job']} jobs as of {done.manifest['taken_at'][:19]}Z, in {shown_seconds(done.seconds)}.")
-    teller.say(f"Lost: what was changed in the {shown_seconds(done.lost_seconds)} between the backup and now.")
+    progress.say(f"\nRestored {rows['jobs_job']} jobs as of {done.manifest['taken_at'][:19]}Z, in {shown_seconds(done.seconds)}.")
+    progress.say(f"Lost: what was changed in the {shown_seconds(done.lost_seconds)} between the backup and now.")
     for place in done.kept:
-        teller.say(f"Kept: {place}")
-    teller.say(
+        progress.say(f"Kept: {place}")
+    progress.say(
         """
 Next:
   1. Start the platform. Waiting jobs start only after every cluster was asked what still runs there.

@@ -13,7 +13,7 @@ from controlplane.api.serializers import show_selftests
 from controlplane.selftest import SelfTestBroken, own_url, remove_leftovers, run_selftest
 from kernel.clock import database_now
 
-SECONDS_MAX = 900.0  # Nobody's worker waits for it.
+SECONDS_MAX = 900.0  # No worker waits for it.
 
 
 class Command(BaseCommand):

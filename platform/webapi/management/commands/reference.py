@@ -10,7 +10,7 @@ from webapi.documents import pages
 
 
 class Command(BaseCommand):
-    """Write docs/errors.md and docs/settings.md; with --check, only say whether they are up to date."""
+    """Write the pages below docs/ that are registered; with --check, only say whether they are up to date."""
 
     help = "Write the pages of the documentation that are made from the code."
     requires_system_checks = ()

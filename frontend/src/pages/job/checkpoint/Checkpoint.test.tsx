@@ -80,14 +80,14 @@ const buttons = () => [...document.querySelectorAll('button, a')].map((each) => 
 it('none: says where to write one, and offers no files', async () => {
   const text = await shown({ state: 'none', ...NOTHING });
   expect(text).toContain('none yet');
-  expect(text).toContain('Write one to ckpt, also when the signal SIGTERM arrives');
+  expect(text).toContain('Write one to ckpt, and again when signal SIGTERM arrives');
   expect(buttons()).toEqual([]);
 });
 
 it('none of a job that has ended: asks for nothing that can be written no more', async () => {
   const text = await shown({ state: 'none', ...NOTHING }, ENDED);
-  expect(text).toContain('nothing can go on from it');
-  expect(text).not.toContain('Before a stop');
+  expect(text).toContain('no job can resume from it');
+  expect(text).not.toContain('Stop signal');
 });
 
 it('in a volume: claims nothing of what the platform does not look into', async () => {
@@ -97,41 +97,41 @@ it('in a volume: claims nothing of what the platform does not look into', async 
 });
 
 it('writing: the one before is what a next attempt goes on from', async () => {
-  expect(await shown({ state: 'writing' })).toContain('Until it is complete, a next attempt goes on from the one before.');
+  expect(await shown({ state: 'writing' })).toContain('Until it is complete, the next attempt resumes from the previous one.');
   expect(buttons()).toEqual(['Files', 'All as one archive (tar)']);
 });
 
 it('checking: a next attempt waits', async () => {
-  expect(await shown({ state: 'checking' }, { ...RUNNING, state: 'queued' } as Job)).toContain('A next attempt waits for that.');
+  expect(await shown({ state: 'checking' }, { ...RUNNING, state: 'queued' } as Job)).toContain('The next attempt waits for the result.');
 });
 
 it('unreadable: says why in one sentence, and still offers the files', async () => {
   const text = await shown({ state: 'unreadable', problem: 'The directory is not there any more.', if_evicted_now: { lost_seconds: 0, lost_gpu_seconds: 0, lost_cost: null } });
   expect(text).not.toContain('would lose no work'); // What was saved cannot be read.
-  expect(text).toContain('No attempt can go on from it: The directory is not there any more. Look at its files');
+  expect(text).toContain('No attempt can resume from this checkpoint: The directory is not there any more. Look at its files');
   expect(buttons()).toContain('Files');
 });
 
 it('removed: offers no files, and no signal to a job that has ended', async () => {
   const text = await shown({ state: 'removed', ...NOTHING }, ENDED);
-  expect(text).toContain('removed when its time was over');
-  expect(text).not.toContain('Before a stop');
+  expect(text).toContain('removed when its retention ended');
+  expect(text).not.toContain('Stop signal');
   expect(buttons()).toEqual([]);
 });
 
 it('ready: its age, size and files, what a stop leaves time for, and what an eviction would cost', async () => {
   const text = await shown({ quota_bytes: 2 ** 30, if_evicted_now: { lost_seconds: 90, lost_gpu_seconds: 180, lost_cost: null } });
-  expect(text).toContain('The next attempt of this job goes on from it.');
+  expect(text).toContain('The next attempt of this job resumes from this checkpoint.');
   expect(text).toContain('ckpt (shared by all tasks)');
   expect(text).toMatch(/3(\.0)? MiB of 1(\.0)? GiB, 2 files/);
-  expect(text).toMatch(/An eviction now would lose .*0\.05 GPU-hours/);
+  expect(text).toMatch(/A preemption now would lose .*0\.05 GPU-hours/);
   expect(text).toContain('SIGTERM, then');
   expect(document.querySelector('time')?.getAttribute('datetime')).toContain('2026-11-22T10:00:00');
 });
 
 it('ready of a job that has ended: another job can go on from it', async () => {
   const text = await shown({ kept_until: '2026-12-22T10:00:00Z', started_from: '0198c000-0000-7000-8000-000000000002' }, ENDED);
-  expect(text).toContain('A new job can go on from it');
+  expect(text).toContain('A new job can resume from this checkpoint');
   expect(text).not.toContain('The next attempt');
   expect(text).toContain('Kept until');
   expect(buttons()).toContain('the checkpoint of another job');

@@ -8,12 +8,12 @@ import { api, take, type Schemas } from '@/api/client';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { localized } from '@/text/moments';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
 import { isJobState, Mark, Status } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
-import { causes, causeText } from '../causes';
 import type { Job } from '../queries';
 import { words } from './text';
 
@@ -77,11 +77,10 @@ function History({ job }: { job: Job }) {
 
 function Sentence({ row }: { row: Transition }) {
   const t = useText(words);
-  const why = useText(causes);
+  const format = useFormat();
   const kind = row.subject.kind;
   const subject = kind === 'job' ? t('subject_job') : kind === 'attempt' ? t('subject_attempt') : kind === 'task' ? t('subject_task') : '';
   const task = typeof row.detail.task === 'string' ? ` ${row.detail.task}` : '';
-  const note = typeof row.detail.note === 'string' ? `: ${row.detail.note}` : '';
   return (
     <Group gap={6} component="span">
       <Text span size="sm" fw={600}>
@@ -89,10 +88,9 @@ function Sentence({ row }: { row: Transition }) {
         {task}
       </Text>
       {isJobState(row.to_state) ? <Status state={row.to_state} size="sm" /> : <Mark icon="clock" color="gray" label={row.to_state === 'pending' ? t('pending') : row.to_state === 'ended' ? t('ended') : row.to_state} size="sm" />}
-      {row.reason && (
+      {row.reason_text && (
         <Text span size="sm">
-          {causeText(why, row.reason)}
-          {note}
+          {localized(row.reason_text, format)}
         </Text>
       )}
     </Group>
@@ -172,28 +170,20 @@ function Decisions({ job }: { job: Job }) {
 /** The parts of a decision that read as words; the rest is in its document. */
 function Told({ row }: { row: Decision }) {
   const t = useText(words);
-  const why = useText(causes);
   const format = useFormat();
   const detail = row.detail as {
     nodes?: unknown;
     candidates?: unknown;
     waited_seconds?: unknown;
     standing?: unknown;
-    reason?: { code?: unknown; need?: unknown; held?: unknown; limit?: unknown; resource?: unknown };
+    reason?: { text?: unknown };
   };
   const parts: string[] = [];
   if (Array.isArray(detail.nodes) && detail.nodes.length > 0) parts.push(t('nodes', { nodes: detail.nodes.slice(0, 6).join(', ') + (detail.nodes.length > 6 ? ' …' : '') }));
   if (typeof detail.candidates === 'number') parts.push(t('candidates', { count: detail.candidates }));
   if (typeof detail.waited_seconds === 'number' && detail.waited_seconds > 0) parts.push(t('waited', { duration: format.duration(detail.waited_seconds) }));
   if (typeof detail.standing === 'string') parts.push(t('standing', { standing: detail.standing.replaceAll('_', ' ') }));
-  const { reason } = detail;
-  if (reason && typeof reason.code === 'string') {
-    parts.push(t('because', { reason: causeText(why, reason.code) }));
-    if (typeof reason.need === 'number' && typeof reason.held === 'number' && typeof reason.limit === 'number') {
-      const show = (value: number) => (reason.resource === 'memory_bytes' ? format.bytes(value) : format.milli(value));
-      parts.push(t('numbers', { need: show(reason.need), held: show(reason.held), limit: show(reason.limit) }));
-    }
-  }
+  if (typeof detail.reason?.text === 'string') parts.push(localized(detail.reason.text, format));
   if (parts.length === 0) return null;
   return <Text size="sm">{parts.join(' · ')}</Text>;
 }

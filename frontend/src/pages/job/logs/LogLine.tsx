@@ -20,6 +20,7 @@ const HUES = 8;
 export const LogLine = memo(function LogLine({
   line,
   text,
+  style,
   withTime,
   withTask,
   isExpanded,
@@ -30,6 +31,8 @@ export const LogLine = memo(function LogLine({
   line: Line;
   /** `line.text`, which may grow while the line is the same. */
   text: string;
+  /** `line.style`, which is known once what stands before the line was read. */
+  style: Style;
   withTime: boolean;
   withTask: boolean;
   isExpanded: boolean;
@@ -67,7 +70,7 @@ export const LogLine = memo(function LogLine({
           {isExpanded ? t('showLess') : t('showAll', { count: format.number(text.length) })}
         </button>
       )}
-      <span className={classes.text}>{line.missing === null ? runs(shown, line.style, word) : t('missing', { size: format.bytes(line.missing), why: text })}</span>
+      <span className={classes.text}>{line.missing === null ? runs(shown, style, word) : t('missing', { size: format.bytes(line.missing), why: text })}</span>
     </div>
   );
 });

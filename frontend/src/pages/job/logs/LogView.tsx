@@ -162,7 +162,7 @@ export function LogView({
       <div className={classes.all} style={{ height: layout.total + ROW_PX / 2 }}>
         <div className={classes.shown} style={{ transform: `translateY(${lines.length > 0 ? layout.top(first) : 0}px)` }}>
           {shown.map((line) => (
-            <LogLine key={line.id} line={line} text={line.text} withTime={withTime} withTask={withTask} isExpanded={expanded.has(line.id)} word={word} isCurrent={line.id === current} expand={expand} />
+            <LogLine key={line.id} line={line} text={line.text} style={line.style} withTime={withTime} withTask={withTask} isExpanded={expanded.has(line.id)} word={word} isCurrent={line.id === current} expand={expand} />
           ))}
         </div>
       </div>

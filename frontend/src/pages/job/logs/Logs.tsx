@@ -22,7 +22,7 @@ import { plainOf } from './logWindow';
 import { LogView, type LogViewHandle } from './LogView';
 import { indexOfId, MATCHES_MAX, Search } from './search';
 import { words } from './text';
-import { useLog, type LogReader } from './useLog';
+import { SCAN_CHARS_MAX, useLog, type LogReader } from './useLog';
 
 const OPTIONS_SHOWN = 100;
 const TYPING_MS = 150;
@@ -69,7 +69,7 @@ function Screen({ job, attempt, role, index, stream, reader, tasks }: { job: Job
     setNote(t('firstErrorSearching'));
     setFollowing(false);
     const found = await reader.firstError();
-    setNote(found === null ? t('firstErrorNone') : found === undefined ? t('firstErrorFar', { size: format.bytes(256 << 20) }) : null);
+    setNote(found === null ? t('firstErrorNone') : found === undefined ? t('firstErrorFar', { size: format.bytes(SCAN_CHARS_MAX) }) : null);
     if (typeof found === 'number') find.goTo(found);
     else if (reader.window.isAttached) setFollowing(true);
   };

@@ -74,6 +74,10 @@ export function styleAfter(text: string, start: Style): Style {
   return style;
 }
 
+export function isSameStyle(one: Style, other: Style): boolean {
+  return one === other || (Object.keys(PLAIN) as (keyof Style)[]).every((part) => one[part] === other[part]);
+}
+
 function turned(style: Style, parameters: string): Style {
   if (/[<=>?]/.test(parameters)) return style; // Private: not a look.
   const codes = parameters.split(/[;:]/).map((part) => (part === '' ? 0 : Number(part)));

@@ -2,48 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 
-import type { LogItem } from './lines';
-import { earlier, LogWindow, type LogPage } from './logWindow';
+import { numbered, StoredLog as Server } from '@/testing/log';
 
-/** A log as the server keeps it: rows of streams, read by cursors of row and byte, the newest row growing. */
-class Server {
-  rows: { role: string; index: number; stream: 'stdout' | 'stderr'; offset: number; text: string }[] = [];
-  private sizes = new Map<string, number>();
+import { earlier, LogWindow } from './logWindow';
 
-  print(index: number, text: string, grows = false): void {
-    const stream = 'stdout';
-    const key = `worker-${index}`;
-    const offset = this.sizes.get(key) ?? 0;
-    this.sizes.set(key, offset + bytes(text));
-    const last = this.rows.at(-1);
-    if (grows && last?.index === index) last.text += text;
-    else this.rows.push({ role: 'worker', index, stream, offset, text });
-  }
-
-  read(cursor: string, limit = 500, wanted: number | null = null): LogPage {
-    const [row = 0, position = 0] = cursor.split('-').map(Number);
-    const items: LogItem[] = [];
-    let last = cursor;
-    for (let number = Math.max(1, row); number <= this.rows.length && items.length < limit; number += 1) {
-      const stored = this.rows[number - 1];
-      if (!stored || (wanted !== null && stored.index !== wanted)) continue;
-      const skip = number === row ? position : 0;
-      if (skip >= bytes(stored.text)) continue;
-      items.push({ task: { role: stored.role, index: stored.index }, stream: stored.stream, offset: stored.offset + skip, text: stored.text.slice(skip), at: '2026-11-22T00:00:00Z', marker: null, skipped_bytes: 0 });
-      last = `${number}-${bytes(stored.text)}`;
-    }
-    return { items, cursor: last, complete: false };
-  }
-}
-
-const bytes = (text: string) => text.length;
 const shown = (window: LogWindow) => window.lines.map((line) => `${line.index}:${line.text}`);
-
-function numbered(count: number): Server {
-  const server = new Server();
-  for (let number = 0; number < count; number += 1) server.print(0, `line ${number}\n`);
-  return server;
-}
 
 describe('the part of a log that a page holds', () => {
   it('goes back by rows, and stops at the beginning', () => {
@@ -180,5 +143,142 @@ describe('the part of a log that a page holds', () => {
         expect(whole.includes(inner), `round ${round}, task ${index}: ${inner}`).toBe(true);
       }
     }
+  });
+});
+
+describe('colours in the window', () => {
+  const RED = '\x1b[31m';
+  const OFF = '\x1b[0m';
+  const inks = (window: LogWindow) => window.lines.map((line) => line.style.ink);
+  const reading = (server: Server) => (cursor: string, rows: number) => Promise.resolve(server.read(cursor, rows));
+
+  /** Forty lines, of which 10 to 29 are red by one sign at the beginning and one at the end. */
+  function painted(): Server {
+    const server = new Server();
+    for (let number = 0; number < 40; number += 1) server.print(0, `${number === 10 ? RED : ''}line ${number}${number === 29 ? OFF : ''}\n`);
+    return server;
+  }
+  const asPainted = Array.from({ length: 40 }, (_, number) => (number > 10 && number < 30 ? 1 : null));
+
+  it('are those that the log had reached, also for lines that were read before their sign was', async () => {
+    const server = painted();
+    const window = new LogWindow();
+    window.reset(server.read('25-0'), null, true);
+    expect(inks(window).every((ink) => ink === null)).toBe(true); // The sign stands further up, and is not read yet.
+    while (!window.isAtStart) await window.readOlder(reading(server));
+    expect(inks(window)).toEqual(asPainted);
+  });
+
+  it('reach a line that is printed after they were found out', async () => {
+    const server = new Server();
+    server.print(0, `${RED}one\n`);
+    for (let number = 0; number < 8; number += 1) server.print(0, `line ${number}\n`);
+    const window = new LogWindow();
+    window.reset(server.read('6-0'), null, true);
+    while (!window.isAtStart) await window.readOlder(reading(server));
+    server.print(0, 'the last\n');
+    window.extend([server.read(window.cursor)], true);
+    expect(window.lines.at(-1)).toMatchObject({ text: 'the last', style: { ink: 1 } });
+  });
+
+  it.each([6, 8, 10, 12, 14, 20, 28])('go on where the newest were dropped and are read again, in a window of %i lines', async (lines) => {
+    const server = painted();
+    const window = new LogWindow(lines, 1 << 20);
+    window.reset(server.read('30-0'), null, true);
+    while (!window.isAtStart) await window.readOlder(reading(server));
+    expect(window.isAttached).toBe(false);
+    while (!window.isAttached) window.continue(server.read(window.cursor, 5));
+    const shownFrom = Number(window.lines[0]?.text.slice(5));
+    expect(inks(window)).toEqual(asPainted.slice(shownFrom));
+  });
+
+  it('of one stream leave the other as it is', async () => {
+    const server = new Server();
+    server.print(0, `${RED}bad\n`, false, 'stderr');
+    server.print(0, 'good\n');
+    server.print(0, 'worse\n', false, 'stderr');
+    server.print(0, 'better\n');
+    const window = new LogWindow();
+    window.reset(server.read('3-0'), null, true);
+    while (!window.isAtStart) await window.readOlder(reading(server));
+    expect(window.lines.map((line) => [line.text.replace(RED, ''), line.stream, line.style.ink])).toEqual([['bad', 'stderr', null], ['good', 'stdout', null], ['worse', 'stderr', 1], ['better', 'stdout', null]]);
+  });
+});
+
+describe('what is missing, and how the window counts', () => {
+  const item = (text: string, offset: number, marker: string | null = null) => ({ task: { role: 'worker', index: 0 }, stream: 'stdout' as const, offset, text, at: 'T', marker, skipped_bytes: marker ? 4_096 : 0 });
+  const page = (cursor: string, ...items: ReturnType<typeof item>[]) => ({ items, cursor, complete: false });
+
+  it('a gap is a line of its own, and ends the line before it', () => {
+    const window = new LogWindow();
+    window.reset(page('3-9', item('half a li', 0), item('', 9, 'The quota of the log is used up.'), item('new line\n', 4_105)), '0-0', true);
+    expect(window.lines.map((line) => [line.text, line.missing, line.isOpen])).toEqual([['half a li', null, false], ['The quota of the log is used up.', 4_096, false], ['new line', null, false]]);
+  });
+
+  it('is complete with the last page, and not any more once that page was dropped', async () => {
+    const server = numbered(60);
+    server.isComplete = true;
+    const window = new LogWindow(30, 1 << 20);
+    window.reset(server.read('41-0'), null, true);
+    expect(window.isComplete).toBe(true);
+    while (!window.isAtStart) await window.readOlder((cursor, rows) => Promise.resolve(server.read(cursor, rows)));
+    expect([window.isAttached, window.isComplete]).toEqual([false, false]);
+  });
+
+  it('forgets how many lines are new once they were seen, and tells it once', () => {
+    const server = numbered(3);
+    const window = new LogWindow();
+    window.reset(server.read('0-0'), '0-0', true);
+    server.print(0, 'a\nb\n');
+    window.extend([server.read(window.cursor)], false);
+    expect(window.unseen).toBe(2);
+    let told = 0;
+    const stop = window.watch(() => (told += 1));
+    window.seen();
+    window.seen();
+    stop();
+    server.print(0, 'c\n');
+    window.extend([server.read(window.cursor)], true);
+    expect([window.unseen, told]).toEqual([0, 1]);
+  });
+
+  it('takes no live page while it has let go of the end: lines would be left out', () => {
+    const server = numbered(10);
+    const window = new LogWindow();
+    window.reset(server.read('0-0', 5), '0-0', false);
+    window.extend([server.read('8-0')], true);
+    expect(window.lines.map((line) => line.text)).toEqual(['line 0', 'line 1', 'line 2', 'line 3', 'line 4']);
+  });
+
+  it('bounds its characters, too: few long lines drop as many short ones do', () => {
+    const server = new Server();
+    const window = new LogWindow(1_000, 10_000);
+    window.reset(server.read('0-0'), '0-0', true);
+    for (let round = 0; round < 20; round += 1) {
+      server.print(0, `${'x'.repeat(2_000)}${round}\n`);
+      window.extend([server.read(window.cursor)], true);
+    }
+    expect(window.lines.map((line) => line.text.slice(2_000))).toEqual(['16', '17', '18', '19']);
+  });
+
+  it('leaves what it holds alone when it was begun anew while older lines were on their way', async () => {
+    const server = numbered(100);
+    const window = new LogWindow();
+    window.reset(server.read('80-0'), null, true);
+    const came = await window.readOlder(async (cursor, rows) => {
+      const late = server.read(cursor, rows);
+      window.reset(server.read('95-0'), null, true);
+      return Promise.resolve(late);
+    });
+    expect(came).toBe(0);
+    expect(window.lines[0]?.text).toBe('line 94');
+  });
+
+  it('stops looking further up where cursors say nothing of what lies before', async () => {
+    const server = numbered(5);
+    const window = new LogWindow();
+    window.reset({ ...server.read('3-0'), cursor: 'opaque' }, null, true);
+    expect(await window.readOlder(() => Promise.reject(new Error('must not be read')))).toBe(0);
+    expect(window.isAtStart).toBe(true);
   });
 });

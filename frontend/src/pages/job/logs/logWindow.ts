@@ -6,7 +6,7 @@
  * up nothing is taken away from under them, and the window lets go of the live end once it is full. What was dropped is read again.
  */
 
-import { strip } from './ansi';
+import { isSameStyle, strip, styleAfter, type Style } from './ansi';
 import { before, linesOf, placeOf, streamOf, type Line, type LogItem, type Place, type Tail } from './lines';
 
 export const LINES_MAX = 50_000;
@@ -212,23 +212,45 @@ export class LogWindow {
     this.dropNewest();
   }
 
-  /** Lines that older pages left unfinished belong to the first line of their stream in the window. */
+  /**
+   * Lines that older pages left unfinished belong to the first line of their stream in the window; and the colour that those pages end
+   * in is the one in which it begins, down to where the log sets its own.
+   */
   private join(older: Line[], tails: ReadonlyMap<string, Tail>): void {
     const waiting = new Map(tails);
+    const styles = new Map<string, Style>();
     for (const line of this.lines) {
-      if (waiting.size === 0) return;
-      const tail = waiting.get(streamOf(line));
-      if (!tail || line.missing !== null) continue;
-      waiting.delete(streamOf(line));
-      if (tail.line) {
-        if (line.isCut) {
-          line.text = tail.line.text + line.text;
-          line.style = tail.line.style;
-        }
-        older.splice(older.lastIndexOf(tail.line), 1);
-        line.isCut = line.isCut && tail.line.isCut;
-      } else line.isCut = false;
+      if (waiting.size === 0 && styles.size === 0) return;
+      if (line.missing !== null) continue;
+      const stream = streamOf(line);
+      const tail = waiting.get(stream);
+      let style = styles.get(stream);
+      if (tail) {
+        waiting.delete(stream);
+        if (line.isCut) style = tail.line?.style ?? tail.style; // Else its colour is known from what came before it once.
+        this.joinLine(line, tail, older);
+      }
+      if (style === undefined) continue;
+      if (!tail && isSameStyle(line.style, style)) styles.delete(stream);
+      else {
+        line.style = style;
+        styles.set(stream, styleAfter(line.text, style));
+      }
     }
+    for (const [stream, style] of styles) {
+      const end = this.tails.get(stream);
+      if (end && !end.line) end.style = style;
+    }
+  }
+
+  private joinLine(line: Line, tail: Tail, older: Line[]): void {
+    if (!tail.line) {
+      line.isCut = false;
+      return;
+    }
+    if (line.isCut) line.text = tail.line.text + line.text;
+    older.splice(older.lastIndexOf(tail.line), 1);
+    line.isCut = line.isCut && tail.line.isCut;
   }
 
   /** A line goes on in a newer page and stands there from now on. */
@@ -272,11 +294,9 @@ export class LogWindow {
     this.lines.splice(this.lines.length - lines, lines);
     this.isAttached = false;
     this.isComplete = false;
-    this.tails = new Map();
-    for (const line of this.lines) {
-      const tail: Tail = { line: line.isOpen ? line : null, style: line.style };
-      this.tails.set(streamOf(line), tail);
-    }
+    const last = new Map<string, Line>();
+    for (const line of this.lines) if (line.missing === null || !last.has(streamOf(line))) last.set(streamOf(line), line);
+    this.tails = new Map([...last].map(([stream, line]) => [stream, line.isOpen ? { line, style: line.style } : { line: null, style: styleAfter(line.text, line.style) }]));
   }
 
   private changed(): void {

@@ -27,7 +27,9 @@ export class Search {
     const first = lines[0]?.id ?? 0;
     const gone = new Set(this.open.filter((id) => indexOfId(lines, id) < 0));
     this.open = this.open.filter((id) => !gone.has(id) && lines[indexOfId(lines, id)]?.isOpen);
-    if (gone.size > 0 || (this.matches.length > 0 && (this.matches[0] as number) < first)) this.matches = this.matches.filter((id) => id >= first && !gone.has(id));
+    // The newest may be gone too: older ones took their room, and what is read again comes under other ids.
+    if (indexOfId(lines, this.seenHigh) < 0) this.matches = this.matches.filter((id) => indexOfId(lines, id) >= 0);
+    else if (gone.size > 0 || (this.matches.length > 0 && (this.matches[0] as number) < first)) this.matches = this.matches.filter((id) => id >= first && !gone.has(id));
     this.slice(lines);
   }
 

@@ -24,7 +24,7 @@ export interface Choice {
 }
 
 const TAIL_LINES = 1_000;
-const SCAN_BYTES_MAX = 256 << 20;
+export const SCAN_CHARS_MAX = 256 << 20; // How much of a log is searched for its first error.
 const ROWS = 8; // A stored row may be 256 KiB, or a single line.
 const ROWS_MAX = 500;
 const RETRY_MS = 3_000;
@@ -48,9 +48,14 @@ export class LogReader {
   private listeners = new Set<() => void>();
   private version = 0;
   private rows = ROWS;
+  /** The reading that counts: what an earlier one still brings is of another place in the log. */
+  private turn = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly choice: Choice) {}
+  constructor(
+    private readonly choice: Choice,
+    private readonly scanCharsMax = SCAN_CHARS_MAX,
+  ) {}
 
   watch = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
@@ -77,10 +82,10 @@ export class LogReader {
   /** Begin anew at the log's end, and follow it. */
   toEnd = async (): Promise<void> => {
     this.isWatched = true;
-    await this.run('end', async () => {
+    await this.run('end', async (isStale) => {
       this.unfollow();
       const page = await this.read({ tail: TAIL_LINES });
-      if (this.isClosed) return;
+      if (isStale()) return;
       this.window.reset(page, null, true);
       this.follow();
     });
@@ -88,10 +93,10 @@ export class LogReader {
 
   /** Begin anew at the log's beginning. */
   toStart = async (): Promise<void> => {
-    await this.run('start', async () => {
+    await this.run('start', async (isStale) => {
       this.unfollow();
       const page = await this.forward('0-0');
-      if (this.isClosed) return;
+      if (isStale()) return;
       this.isWatched = false;
       this.window.reset(page, '0-0', false);
     });
@@ -107,8 +112,10 @@ export class LogReader {
 
   newer = async (): Promise<void> => {
     if (this.reading || this.window.isAttached) return;
-    await this.run('newer', async () => {
-      this.window.continue(await this.forward(this.window.cursor));
+    await this.run('newer', async (isStale) => {
+      const page = await this.forward(this.window.cursor);
+      if (isStale()) return;
+      this.window.continue(page);
       if (this.window.isAttached) this.follow();
     });
   };
@@ -117,16 +124,17 @@ export class LogReader {
   firstError = async (): Promise<number | null | undefined> => {
     let found: number | null | undefined = null;
     const inWindow = () => this.window.lines.find((line) => line.missing === null && isError(plainOf(line)))?.id ?? null;
-    await this.run('error', async () => {
+    await this.run('error', async (isStale) => {
       if (this.window.isAtStart) {
         found = inWindow();
         if (found !== null || this.window.isAttached) return;
       }
       let cursor = '0-0';
-      let bytes = 0;
+      let chars = 0;
       const tails = new Map();
-      while (!this.isClosed) {
+      while (!isStale()) {
         const page = await this.forward(cursor);
+        if (isStale()) return;
         if (page.items.length === 0) return;
         if (linesOf(page.items, tails, () => 0).some((line) => line.missing === null && isError(plainOf(line)))) {
           this.unfollow();
@@ -135,8 +143,8 @@ export class LogReader {
           found = inWindow();
           return;
         }
-        for (const item of page.items) bytes += item.text.length;
-        if (bytes > SCAN_BYTES_MAX) {
+        for (const item of page.items) chars += item.text.length;
+        if (chars > this.scanCharsMax) {
           found = undefined;
           return;
         }
@@ -151,25 +159,27 @@ export class LogReader {
     if (isWatched) this.window.seen();
   }
 
-  private async run(reading: Exclude<Reading, null>, work: () => Promise<void>): Promise<void> {
+  private async run(reading: Exclude<Reading, null>, work: (isStale: () => boolean) => Promise<void>): Promise<void> {
+    const turn = (this.turn += 1);
+    const isStale = () => this.isClosed || turn !== this.turn;
     clearTimeout(this.timer);
     this.reading = reading;
     this.problem = null;
     this.bump();
     try {
-      await work();
+      await work(isStale);
       this.isReady = true;
     } catch (error) {
-      if (this.isClosed) return;
+      if (isStale()) return;
       this.problem = error;
       if (reading === 'end' && asProblem(error).retryable) this.timer = setTimeout(() => void this.toEnd(), RETRY_MS);
     } finally {
-      this.reading = null;
+      if (turn === this.turn) this.reading = null;
       this.bump();
     }
   }
 
-    /** The page behind a cursor: as many rows as make a page of some hundred kilobytes. */
+  /** The page behind a cursor: as many rows as make a page of some hundred kilobytes. */
   private async forward(cursor: string): Promise<LogPage> {
     const page = await this.read({ cursor, limit: this.rows });
     let chars = 0;

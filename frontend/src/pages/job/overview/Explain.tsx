@@ -148,8 +148,8 @@ function Expected({ explained }: { explained: Explained }) {
         ))}
       {past && (
         <Text size="xs" c="dimmed">
-          {past.promises > 0 && past.by_p90 !== null && past.median_error_seconds !== null
-            ? t('past', { count: past.promises, share: format.percent(past.by_p90), error: format.duration(past.median_error_seconds) })
+          {past.predictions > 0 && past.by_p90 !== null && past.median_error_seconds !== null
+            ? t('past', { count: past.predictions, share: format.percent(past.by_p90), error: format.duration(past.median_error_seconds) })
             : t('pastNone')}
         </Text>
       )}
@@ -173,7 +173,7 @@ function unexpected(reason: string, t: Translate<keyof (typeof words)['en']>): s
   return t(key ?? 'notExpected');
 }
 
-function Condition({ condition }: { condition: Unmet }) {
+export function Condition({ condition }: { condition: Unmet }) {
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
@@ -199,7 +199,7 @@ function Condition({ condition }: { condition: Unmet }) {
           <Text key={index} size="sm" c="dimmed">
             {t('heldBy')} {holder.queue ? `${c('queue')} ${isolate(holder.queue.name)}` : t('otherTenants')}
             {' ('}
-            {holder.standing === 'borrowed' ? t('borrowed') : t('guaranteed')}
+            {t(holder.kept ? 'kept' : holder.standing)}
             {'): '}
             {holder.gpu_millis > 0 && `${format.milli(holder.gpu_millis)} ${c('gpus')}, `}
             {format.milli(holder.cpu_millis)} {c('cores')}, {format.bytes(holder.memory_bytes)}

@@ -49,6 +49,9 @@ export function Facts({ job }: { job: Job }) {
           <Row name={t('framework')}>{job.framework}</Row>
           <Row name={t('priority')}>{job.priority}</Row>
           <Row name={t('maxRuntime')}>{job.max_runtime_seconds === null ? t('noLimit') : format.duration(job.max_runtime_seconds)}</Row>
+          {job.max_runtime_seconds === null && job.ended_at === null && (
+            <Row name={t('plannedRuntime')}>{job.planned_runtime_seconds === null ? t('plannedForEver') : t('plannedFor', { time: format.duration(job.planned_runtime_seconds) })}</Row>
+          )}
           <Row name={t('submitted')}>
             <When at={job.submitted_at} />
           </Row>

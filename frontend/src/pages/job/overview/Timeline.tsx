@@ -7,11 +7,11 @@ import { Fragment } from 'react';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { localized } from '@/text/moments';
 import { Answer } from '@/ui/Feedback';
 import { isJobState, Status } from '@/ui/Status';
 import { Elapsed, useNow, When } from '@/ui/Times';
 
-import { causes, causeText } from '../causes';
 import { timelineQuery, type Job } from '../queries';
 import { triesOf, type Phase, type Try } from './phases';
 import { words } from './text';
@@ -33,7 +33,7 @@ export function Timeline({ job }: { job: Job }) {
 function Tries({ phases, readAt }: { phases: readonly Phase[]; readAt: number }) {
   const t = useText(words);
   const c = useText(common);
-  const why = useText(causes);
+  const format = useFormat();
   const tries = triesOf(phases);
   return (
     <Stack gap="md">
@@ -65,7 +65,7 @@ function Tries({ phases, readAt }: { phases: readonly Phase[]; readAt: number })
                     <Table.Td>
                       <Status state={phase.phase} size="sm" />
                     </Table.Td>
-                    <Table.Td>{causeText(why, phase.cause)}</Table.Td>
+                    <Table.Td>{localized(phase.reason_text ?? '', format)}</Table.Td>
                     <Table.Td>
                       <When at={phase.began_at} />
                     </Table.Td>

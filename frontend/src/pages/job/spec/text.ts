@@ -6,17 +6,17 @@ export const words = texts(
   {
     asStored: 'The job file',
     digest: 'Digest {digest}',
-    against: 'Against the job that it repeats',
+    against: 'Compared with the original job',
     download: 'Download YAML',
-    toOrigin: 'To that job',
+    toOrigin: 'Open the original job',
     compare: 'Compare the two runs',
   },
   {
     asStored: '作业文件',
     digest: '摘要 {digest}',
-    against: '与其来源作业相比',
+    against: '与原作业相比',
     download: '下载 YAML',
-    toOrigin: '查看该作业',
+    toOrigin: '查看原作业',
     compare: '比较两次运行',
   },
 );

@@ -1,5 +1,7 @@
 /** One program beside a task over `/ws/v1/exec`: bytes both ways, its size to the server, its end back. */
 
+import { languageHeader } from '@/api/client';
+
 export interface Ended {
   /** The close code of the socket; 1000: the program ended by itself. */
   code: number;
@@ -26,7 +28,7 @@ export class ExecConnection {
     size: Size,
     private readonly handlers: { onStarted: () => void; onBytes: (bytes: Uint8Array) => void; onEnded: (ended: Ended) => void },
   ) {
-    const query = new URLSearchParams({ job: target.job, role: target.role, index: String(target.index) });
+    const query = new URLSearchParams({ job: target.job, role: target.role, index: String(target.index), language: languageHeader() });
     this.socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws/v1/exec?${query}`);
     this.socket.binaryType = 'arraybuffer';
     this.socket.onopen = () => this.send({ start: { terminal: true, ...size } });

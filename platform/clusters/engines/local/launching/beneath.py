@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
+import math
 import os
+import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -16,6 +19,9 @@ _CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a read
 _PART = ".berth-copy-"  # How a file is called that is not copied to its end.
 _COPY_BYTES = 1024**2
 _DEPTH_MAX = 64  # Open directories at once while removing; deeper trees are lifted up first.
+_ENTRIES_AT_ONCE = (
+    10_000  # Held in memory: a job may have made ten million names, and the process that removes them serves all tenants.
+)
 _LISTED_DEPTH_MAX = 64  # Every directory is opened again from the root: deeper trees would cost the square of their depth.
 _LISTED_SECONDS_MAX = 20.0  # A million files on a local disk take ten.
 _ENTRY_BYTES = 120  # Of an answer, beside the path.
@@ -152,15 +158,20 @@ def copy_tree(root: str, source: str, target: str, *, seconds: float) -> bool:
         return _copy_entries(given, taken, deadline, depth=1)
 
 
-def remove(root: str, path: str) -> None:
-    """Remove a file or a whole tree; absent is done."""
+def remove(root: str, path: str, *, seconds: float = math.inf) -> bool:
+    """Remove a file or a whole tree, for about so long; True once nothing of it is there. Called again it goes on."""
     *parents, name = _named(path)
-    with contextlib.suppress(FileNotFoundError), directory(root, tuple(parents)) as parent:
-        remove_at(parent, name)
+    try:
+        with contextlib.suppress(FileNotFoundError), directory(root, tuple(parents)) as parent:
+            remove_at(parent, name, deadline=time.monotonic() + seconds)
+    except TimeoutError:
+        return False
+    return True
 
 
-def remove_at(parent: int, name: str) -> None:
-    """Remove `name` in an open directory, however deep: what lies too deep is moved up and removed from there."""
+def remove_at(parent: int, name: str, *, deadline: float = math.inf) -> None:
+    """Remove `name` in an open directory, however deep: what lies too deep is moved up and removed from there. TimeoutError where
+    it is not all gone by then (by `time.monotonic`)."""
     try:
         os.unlink(name, dir_fd=parent)
         return
@@ -173,28 +184,31 @@ def remove_at(parent: int, name: str) -> None:
         with directory(parent, (name,), read=True) as top:
             lifted = 0
             while True:
-                deep = _empty(top, top, 1, lifted)
+                deep = _empty(top, top, 1, lifted, deadline)
                 if deep == lifted:
                     break
                 lifted = deep
         os.rmdir(name, dir_fd=parent)
 
 
-def _empty(directory_descriptor: int, top: int, depth: int, lifted: int) -> int:
+def _empty(directory_descriptor: int, top: int, depth: int, lifted: int, deadline: float) -> int:
     with os.scandir(directory_descriptor) as names:
-        entries = [(item.name, item.is_dir(follow_symlinks=False)) for item in names]
-    for name, is_directory in entries:
-        if not is_directory:
-            os.unlink(name, dir_fd=directory_descriptor)
-        elif depth >= _DEPTH_MAX:
-            lifted += 1
-            _make_removable(directory_descriptor, name)
-            os.rename(name, f".lifted-{os.getpid()}-{lifted}", src_dir_fd=directory_descriptor, dst_dir_fd=top)
-        else:
-            _make_removable(directory_descriptor, name)
-            with directory(directory_descriptor, (name,), read=True) as inner:
-                lifted = _empty(inner, top, depth + 1, lifted)
-            os.rmdir(name, dir_fd=directory_descriptor)
+        while entries := [(item.name, item.is_dir(follow_symlinks=False)) for item in itertools.islice(names, _ENTRIES_AT_ONCE)]:
+            for name, is_directory in entries:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(errno.ETIMEDOUT, "there is more to remove")
+                if not is_directory:
+                    os.unlink(name, dir_fd=directory_descriptor)
+                elif depth >= _DEPTH_MAX:
+                    lifted += 1
+                    _make_removable(directory_descriptor, name)
+                    place = f".lifted-{secrets.token_hex(8)}"  # Nobody who made the tree has put anything at that name.
+                    os.rename(name, place, src_dir_fd=directory_descriptor, dst_dir_fd=top)
+                else:
+                    _make_removable(directory_descriptor, name)
+                    with directory(directory_descriptor, (name,), read=True) as inner:
+                        lifted = _empty(inner, top, depth + 1, lifted, deadline)
+                    os.rmdir(name, dir_fd=directory_descriptor)
     return lifted
 
 
@@ -266,7 +280,7 @@ def _make_removable(parent: int, name: str) -> None:
 
 
 def seal(root: str, path: str, *, uid: int, gid: int, everyone: bool) -> None:
-    """Give a tree to `uid`, readable by `gid` (or everyone) and writable by nobody; links change owner, not their target."""
+    """Give a tree to `uid`, readable by `gid` (or everyone) and writable by no user; links change owner, not their target."""
     mask = 0o555 if everyone else 0o550
     parts = split(path)
     pending = [parts]
@@ -276,12 +290,11 @@ def seal(root: str, path: str, *, uid: int, gid: int, everyone: bool) -> None:
             os.fchown(opened, uid, gid)
             os.fchmod(opened, mask)
             with os.scandir(opened) as names:
-                entries = list(names)
-            for item in entries:
-                if item.is_dir(follow_symlinks=False):
-                    pending.append((*current, item.name))
-                else:
-                    _seal_file(opened, item, uid, gid, mask)
+                for item in names:
+                    if item.is_dir(follow_symlinks=False):
+                        pending.append((*current, item.name))
+                    else:
+                        _seal_file(opened, item, uid, gid, mask)
 
 
 def _seal_file(parent: int, item: os.DirEntry[str], uid: int, gid: int, mask: int) -> None:

@@ -34,6 +34,7 @@ from clusters.engines.local.launching.verbs import (
 )
 
 _THREADS = 4  # Starting and removing mostly wait for the kernel (exec, control groups); more threads gained nothing.
+_REMOVE_SECONDS = 2.0  # Of one directory and call: millions of files take minutes, and everybody's starts are in these threads.
 _KILL_SECONDS = 2.0  # A killed process leaves within milliseconds unless the kernel holds it; then the caller asks again.
 _KILL_PAUSE_SECONDS = 0.002
 _ROUNDS_BEFORE_FORBIDDING = 3
@@ -161,7 +162,7 @@ class DirectLauncher:
         beneath.seal(real, path, uid=os.geteuid() if drops else -1, gid=gid if drops else -1, everyone=everyone)
 
     def reap(self) -> None:
-        """Collect wrappers that ended; their exit is in their file. A child somebody else collected is forgotten."""
+        """Collect wrappers that ended; their exit is in their file. A child that other code collected is forgotten."""
         with self._lock:
             for pid in tuple(self._children):
                 try:
@@ -178,8 +179,7 @@ class DirectLauncher:
             return False
         if not tree.wrappers and self._groups is not None:
             self._groups.remove_all(f"{attempt}.")  # Of a start that died before its record.
-        beneath.remove(root, f"{records.ATTEMPTS}/{attempt}")
-        return True
+        return beneath.remove(root, f"{records.ATTEMPTS}/{attempt}", seconds=_REMOVE_SECONDS)
 
     def _start(self, attempt: StartAttempt) -> Started:
         result, pids = spawning.start_attempt(attempt, policy=self._policy, groups=self._groups)

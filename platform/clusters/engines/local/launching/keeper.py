@@ -1,4 +1,4 @@
-"""Keep a launcher alive: whoever has root forks it, and forks the next one whenever it ends.
+"""Keep a launcher alive: a process with root forks it, and forks the next when it ends.
 
 The platform itself gives root up and could not start another. The keeper does nothing but wait, so that it has nothing to
 fail by; connections that come while there is no launcher wait in the socket that it holds open.

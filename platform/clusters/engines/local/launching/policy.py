@@ -43,7 +43,7 @@ class Policy:
         raise LauncherRefused(f"{path} is no directory of a checkpoint")
 
     def check_tenant(self, owner: Owner) -> Owner:
-        """Refuse to act as anybody but a tenant, in any group but a tenant's or a volume's. Never as the service user."""
+        """Refuse to act as any user but a tenant, in any group but a tenant's or a volume's. Never as the service user."""
         if self.drop_rights:
             if not self._is_tenant(owner.uid):
                 raise LauncherRefused(f"uid {owner.uid} is not a tenant's")
@@ -53,7 +53,7 @@ class Policy:
         return owner
 
     def check_receiver(self, owner: Owner) -> Owner:
-        """Refuse to give a directory to anybody but a tenant or the service user."""
+        """Refuse to give a directory to any user but a tenant or the service user."""
         if self.drop_rights and owner.uid != self.service_uid and not self._is_tenant(owner.uid):
             raise LauncherRefused(f"uid {owner.uid} is neither a tenant's nor the service user's")
         self.check_gid(owner.gid)

@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _listen(path: str, policy: Policy) -> socket.socket:
-    """Listen first and take the name then: whoever sees the socket is answered."""
+    """Listen first and take the name then: a client that sees the socket is answered."""
     preparing = f"{path}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(preparing)

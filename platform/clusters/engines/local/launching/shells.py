@@ -4,9 +4,11 @@ Nothing of who and where comes from the request: user, groups and processes are 
 started the task. What runs with root is fixed (a shell of ours that joins the groups, nsenter, setsid, setpriv) and finds a
 fixed environment; what the task found in its own at start comes in memory, and is read by a shell that is the tenant already.
 
+Beside a task in a container image nothing of that could be trusted to be the host's: `entering` starts what goes there.
+
 The terminal is made in the sandbox's own /dev/pts, so that programs find it there by its name.
 
-A shell lives no longer than its lifeline: a connection to whoever asked. It carries the exit code at the end; when it closes
+A shell lives no longer than its lifeline: a connection to the caller. It carries the exit code at the end; when it closes
 before, the shell and what it started are told to hang up, and killed a moment later. What left the shell's session stays, as
 behind every terminal, and ends with the task.
 """
@@ -28,11 +30,11 @@ import termios
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusters.engines.local import processes, records
-from clusters.engines.local.launching import beneath, syscalls, wire
+from clusters.engines.local.launching import beneath, entering, syscalls, wire
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.verbs import LauncherRefused, OpenedShell, OpenShell, Owner
 from kernel.limits import COMMAND_ARGUMENTS, ENV_BYTES, TERMINAL_CELLS, TEXT_BYTES
@@ -95,6 +97,7 @@ class _Target:
     owner: Owner
     groups: tuple[str, ...]
     seccomp: bool
+    container: bool
 
 
 class Slots:
@@ -132,32 +135,52 @@ class Shells:
     def start(self, ask: OpenShell) -> Shell:
         """Start one. LauncherRefused where the request is none that can be carried out, OSError where the task is gone."""
         _check(ask)
-        target = _find(ask, self._policy)
-        give_back = self._slots.take(ask)
+        give_back = self._slots.take(ask)  # Before the task is looked for: for one that hides, this takes seconds.
         opening = _Opening()
         try:
-            return self._start(ask, target, opening, give_back)
+            return self._start(ask, _find(ask, self._policy), opening, give_back)
         except BaseException:
             opening.close()
             give_back()
             raise
 
     def _start(self, ask: OpenShell, target: _Target, opening: _Opening, give_back: Callable[[], None]) -> Shell:
-        input_end, output_end, standard = _ends(ask, target, opening)
         script = opening.keep(os.memfd_create("berth-exec", os.MFD_CLOEXEC))
         with open(script, "wb", closefd=False) as file:
             file.write(_script(target.environment, ask))
+        if target.container:
+            return self._start_in_image(ask, target, script, opening, give_back)
+        input_end, output_end, standard = _ends(ask, target, opening)
         spaces = _namespaces(target.frame, opening)
         if not processes.is_alive(target.frame.pid, target.frame.start_ticks):
-            raise _gone(ask)  # What was opened may be somebody else's.
+            raise _gone(ask)  # The opened descriptors may be another process's.
         pid = _spawn(ask, target, standard, script, spaces, self._policy)
         ours = dict.fromkeys((input_end, output_end))
         opening.close(*[number for number in opening.descriptors if number not in ours and number not in spaces.values()])
         return Shell(pid, input_end, output_end, tuple(spaces.values()), give_back)
 
+    def _start_in_image(
+        self, ask: OpenShell, target: _Target, script: int, opening: _Opening, give_back: Callable[[], None]
+    ) -> Shell:
+        if ask.terminal:
+            nothing = opening.keep(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
+            input_end, output_end, standard = -1, -1, (nothing, nothing)
+        else:
+            input_end, output_end, standard = _pipes(opening)
+        owner = target.owner if self._policy.drop_rights else None
+        size = (ask.rows, ask.columns) if ask.terminal else None
+        argv = tuple(ask.argv or _shell_for(ask))
+        entrance = entering.Entrance(target.frame, owner, target.groups, target.seccomp, argv, size)
+        with _on_cores_of(target.program.pid):
+            pid, master = entering.enter(entrance, standard=standard, script=script)
+        if master is not None:
+            input_end = output_end = master
+        opening.close(*[number for number in opening.descriptors if number not in (input_end, output_end)])
+        return Shell(pid, input_end, output_end, (), give_back)
+
 
 class Shell:
-    """A program that runs beside a task, as a child of this process. Whoever has it calls one of the two `keep`."""
+    """A program that runs beside a task, as a child of this process. Its owner calls one of the two `keep`."""
 
     def __init__(self, pid: int, input_end: int, output_end: int, held: tuple[int, ...], on_end: Callable[[], None]) -> None:
         self._pid, self._input, self._output = pid, input_end, output_end
@@ -196,7 +219,7 @@ class Shell:
 
     def _wait(self, lifeline: socket.socket) -> None:
         for descriptor in dict.fromkeys((self._input, self._output)):
-            os.close(descriptor)  # A terminal hangs up only when nobody holds it any more.
+            os.close(descriptor)  # A terminal hangs up only when no process holds it any more.
         self._input = self._output = -1
         code: int | None = None
         try:
@@ -249,6 +272,8 @@ def _find(ask: OpenShell, policy: Policy) -> _Target:
     record = records.read_started(root, name)
     if record is None or record.boot_id != processes.boot_id() or ask.task not in record.tasks:
         raise _gone(ask)
+    if record.builds_image:  # Beside its builder is a task with the tenant's account, which no member reads.
+        raise LauncherRefused("the build of a container image takes no programs beside its tasks")
     attempt = records.parse_attempt(record.attempt)
     owner = policy.check_tenant(Owner(attempt.uid, attempt.gid, attempt.groups))
     started = record.tasks[ask.task]
@@ -261,7 +286,7 @@ def _find(ask: OpenShell, policy: Policy) -> _Target:
             environment = _environment(program.pid)
             if _MARKER in environment or time.monotonic() > deadline:
                 environment[_MARKER] = f"{name}.{ask.task}".encode()  # By which a kill finds it where there are no groups.
-                return _Target(frame, program, environment, owner, started.groups, record.seccomp)
+                return _Target(frame, program, environment, owner, started.groups, record.seccomp, record.container)
         if time.monotonic() > deadline or not processes.is_alive(started.pid, started.start_ticks):
             raise _gone(ask)
         time.sleep(_PAUSE_SECONDS)
@@ -290,9 +315,7 @@ def _child(everything: Mapping[int, processes.Process], parent: int) -> processe
 def _ends(ask: OpenShell, target: _Target, opening: _Opening) -> tuple[int, int, tuple[int, int]]:
     """Our end to write, ours to read, and what the program gets as its input and output."""
     if not ask.terminal:
-        input_read, input_write = map(opening.keep, os.pipe2(os.O_CLOEXEC))
-        output_read, output_write = map(opening.keep, os.pipe2(os.O_CLOEXEC))
-        return input_write, output_read, (input_read, output_write)
+        return _pipes(opening)
     master = opening.keep(_open_terminal(target))
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
     slave = opening.keep(fcntl.ioctl(master, _TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
@@ -301,6 +324,12 @@ def _ends(ask: OpenShell, target: _Target, opening: _Opening) -> tuple[int, int,
     os.fchmod(slave, 0o600)
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ask.rows, ask.columns, 0, 0))
     return master, master, (slave, slave)
+
+
+def _pipes(opening: _Opening) -> tuple[int, int, tuple[int, int]]:
+    input_read, input_write = map(opening.keep, os.pipe2(os.O_CLOEXEC))
+    output_read, output_write = map(opening.keep, os.pipe2(os.O_CLOEXEC))
+    return input_write, output_read, (input_read, output_write)
 
 
 def _open_terminal(target: _Target) -> int:
@@ -394,8 +423,12 @@ def _command(ask: OpenShell, target: _Target, spaces: Mapping[str, int], policy:
         line += ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
     else:
         line += [_program("setpriv"), "--no-new-privs"]
-    argv = list(ask.argv) or (["/bin/sh", "-c", _FOR_A_PERSON] if ask.terminal else ["/bin/sh"])
-    return [*line, "/bin/sh", "-c", _BECOME, "berth-exec", *argv]
+    return [*line, "/bin/sh", "-c", _BECOME, "berth-exec", *(ask.argv or _shell_for(ask))]
+
+
+def _shell_for(ask: OpenShell) -> Sequence[str]:
+    """For those who name no program."""
+    return ("/bin/sh", "-c", _FOR_A_PERSON) if ask.terminal else ("/bin/sh",)
 
 
 def _program(name: str) -> str:

@@ -1,8 +1,8 @@
 """Start one attempt: directories, control groups, wrappers that wait, the record, the gate, go.
 
 The wrappers of all tasks exist before the gate is taken, and read a line from a pipe that only we hold. If we die before the
-gate, they read its end and leave, and nothing has run; if `mkdir` of the gate fails, somebody took it before. So the tasks of
-an attempt start together, at most once ever, and a crash at any step leaves either nothing or a recorded attempt.
+gate, they read its end and leave, and nothing has run; if `mkdir` of the gate fails, another start took it before. So the tasks
+of an attempt start together, at most once ever, and a crash at any step leaves either nothing or a recorded attempt.
 
 No file is synced: workers, launcher and tasks are on one host, and a power failure ends them all together.
 """
@@ -22,10 +22,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusters.engines.local import cgroups, processes, sandbox
+from clusters.engines.local.containers.view import CannotShow
 from clusters.engines.local.launching import beneath, syscalls
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.rights import acting_as
-from clusters.engines.local.launching.unpack import BadArchive, NoArchive, unpack
+from clusters.engines.local.launching.unpack import BadSnapshot, NoSnapshot, unpack
 from clusters.engines.local.launching.verbs import (
     LauncherRefused,
     StartAttempt,
@@ -58,6 +59,7 @@ printf '%-7d\\n' "$?" >&4
 calls, which bubblewrap reads and closes."""
 
 _FILTER = 7
+_UNFILTERED = "Container images are built under a filter of system calls. Install the package libseccomp2."
 
 _AS_ASKED = frozenset(
     {errno.E2BIG, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOEXEC, errno.EILSEQ}
@@ -128,7 +130,7 @@ def _try(attempt: StartAttempt, starting: _Starting, policy: Policy, groups: cgr
         _start(attempt, root, starting, policy, groups)
     except _CannotStart as stop:
         return stop.started
-    except BadArchive as error:
+    except BadSnapshot as error:
         return Started(StartOutcome.IMPOSSIBLE, error.code, str(error))
     except LauncherRefused as error:
         return Started(StartOutcome.IMPOSSIBLE, "engine_gave_up", str(error))
@@ -233,7 +235,7 @@ def _unpack(attempt: StartAttempt, directory: int, policy: Policy) -> None:
     try:
         archive = open(path, "rb")  # noqa: SIM115 - closed below.
     except FileNotFoundError as error:
-        raise NoArchive(f"The code snapshot {os.path.basename(path)} is not there.") from error
+        raise NoSnapshot(f"The code snapshot {os.path.basename(path)} is not there.") from error
     with archive, beneath.directory(directory, (WORK,)) as work, acting_as(attempt.owner if policy.drop_rights else None):
         unpack(archive, work)
 
@@ -276,8 +278,12 @@ def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: 
         file.write(task.script.encode("utf-8", "surrogateescape"))
     os.lseek(script, 0, os.SEEK_SET)
     given = {0: script, 3: go, 4: exit_file, 5: out, 6: err}
-    if attempt.seccomp and attempt.sandbox and (program := syscalls.open_compiled(syscalls.Filter.TASK)) is not None:
+    kind = syscalls.Filter.BUILDING if task.builds_image else syscalls.Filter.TASK  # Without its own, a builder cannot work.
+    filters = attempt.sandbox and (attempt.seccomp or task.builds_image)
+    if filters and (program := syscalls.open_compiled(kind)) is not None:
         given[_FILTER] = _lift(program, starting)
+    elif task.builds_image:  # It has all rights in its namespace: nothing else closes the rest of the kernel to it.
+        raise _CannotStart(Started(StartOutcome.IMPOSSIBLE, "workload_invalid", _UNFILTERED))
     groups = starting.groups[task.name]
     command = _command(attempt, task, root, groups, policy, filtered=_FILTER in given)
     start = functools.partial(_spawn_wrapper, [f"{path}/cgroup.procs" for path in groups], command, given)
@@ -325,28 +331,43 @@ def _command(
             files=f"{base}/{FILES}" if attempt.files else "",
             image=policy.check_root(attempt.image) if attempt.image else "",
             checkpoint="/".join(policy.check_checkpoint(attempt.checkpoint.source)) if attempt.checkpoint else "",
-            mounts=tuple(_checked(mount, policy) for mount in attempt.mounts),
+            mounts=_checked(attempt, policy),
             devices=tuple(device for device in task.devices if device.startswith(("/dev/nvidia", _RDMA))),
             shm_bytes=task.shm_bytes,
             network=attempt.network,
             groups=cgroups.places(joined),
+            root=policy.check_root(attempt.container) if attempt.container else "",
             filter=_FILTER if filtered else None,
+            builds_image=task.builds_image,
         )
-        line += sandbox.command(program, view)
+        try:
+            line += sandbox.command(program, view)
+        except CannotShow as error:
+            raise _CannotStart(Started(StartOutcome.IMPOSSIBLE, "mount_target_refused", str(error))) from error
     if policy.drop_rights:
         owner = attempt.owner
         groups = ["--groups", ",".join(map(str, owner.groups))] if owner.groups else ["--clear-groups"]
-        line += [_SETPRIV, "--reuid", str(owner.uid), "--regid", str(owner.gid), *groups]
-        line += ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+        rights = [_SETPRIV, "--reuid", str(owner.uid), "--regid", str(owner.gid), *groups]
+        rights += ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+        # Nothing with our rights ever runs in a tenant's image, where a loader would read files of the image's maker: there the
+        # rights go first, and bubblewrap builds the view in a user namespace of the tenant's.
+        # A builder of images has all rights in such a namespace, and nothing beside the tenant's outside of it.
+        line = [*rights, *line] if attempt.container or task.builds_image else [*line, *rights]
     return [*line, "/bin/sh", "-s", "--", *task.argv]
 
 
-def _checked(mount: StartMount, policy: Policy) -> StartMount:
-    source = policy.check_root(mount.source)
-    refused = sandbox.refuse_target(mount.target, ())
-    if refused and mount.target != source:  # At its own place a directory of ours hides nothing of the system.
-        raise LauncherRefused(refused)
-    return StartMount(source, mount.target, mount.read_only)
+def _checked(attempt: StartAttempt, policy: Policy) -> tuple[StartMount, ...]:
+    taken = [mount.target for mount in attempt.mounts] + ([attempt.image] if attempt.image else [])
+    found = []
+    for mount in attempt.mounts:
+        source = policy.check_root(mount.source)
+        refused = sandbox.refuse_below(mount.target, taken)
+        if mount.target != source:  # At its own place a directory of ours hides nothing of the system.
+            refused = refused or sandbox.refuse_target(mount.target, taken)
+        if refused:
+            raise LauncherRefused(refused)
+        found.append(StartMount(source, mount.target, mount.read_only))
+    return tuple(found)
 
 
 def _record(attempt: StartAttempt, control: int, starting: _Starting, policy: Policy) -> None:
@@ -359,6 +380,8 @@ def _record(attempt: StartAttempt, control: int, starting: _Starting, policy: Po
         "started_at": time.time(),
         "sandbox": attempt.sandbox,
         "seccomp": attempt.seccomp,
+        "container": bool(attempt.container),
+        "builds_image": any(task.builds_image for task in attempt.tasks),
         "attempt": json.loads(attempt.record),
         "tasks": tasks,
     }

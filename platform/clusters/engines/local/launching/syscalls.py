@@ -79,6 +79,11 @@ stands in memory, where no filter looks, and the C library takes clone instead."
 _NEW_NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET: linux/sched.h."""
 _NEW_TIME = 0x00000080  # CLONE_NEWTIME, for unshare only: in clone these bits are the signal.
+_NEW_FOR_BUILDING = frozenset({0x00020000, 0x04000000})  # CLONE_NEWNS, NEWUTS: what buildah makes for a step.
+_FOR_BUILDING = frozenset({"chroot", "mount", "umount2"})
+_PRETENDED = frozenset({"chown", "fchown", "fchownat", "lchown", "setgroups"})
+"""Done in name only by what builds an image: all files of an image belong to the user who runs it, on every engine. What changes
+the user of a process fails as it does anywhere: a program that gives up rights must not believe that it has."""
 _FAMILIES = frozenset({1, 2, 10, 16})  # AF_UNIX, INET, INET6, NETLINK. Others load kernel modules that no job needs.
 _FAMILY_LAST = max(_FAMILIES)
 _PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
@@ -97,10 +102,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class Filter(StrEnum):
     """`ENTERING` also allows setns, for what first goes into the namespaces of a running task. It gives a tenant nothing: the
-    kernel asks for rights in the namespace to enter, and a tenant has them in none and can make none."""
+    kernel asks for rights in the namespace to enter, and a tenant has them in none and can make none.
+
+    `BUILDING` is for what puts container images together, as user 0 of a user namespace that maps the tenant's user alone: it may
+    mount and change its root there, have mounts and a host name of its own, and make no other namespace: with one of the network,
+    say, it would have rights over much more of the kernel. Whatever would give files or itself to another user says that it has
+    done so and does nothing: there is no other user in that namespace, and package managers stop where it fails.
+    """
 
     TASK = "task"
     ENTERING = "entering"
+    BUILDING = "building"
 
 
 class _Comparison(ctypes.Structure):
@@ -189,14 +201,19 @@ def _load(program: bytes) -> None:
 
 def _rules(kind: Filter) -> Iterable[_Rule]:
     refuse = _ERRNO | errno.EPERM
-    for name in sorted(ALLOWED):
+    pretended, opened = (_PRETENDED, _FOR_BUILDING) if kind is Filter.BUILDING else (frozenset(), frozenset())
+    for name in sorted((ALLOWED | opened) - pretended):
         yield _Rule(name, _ALLOW)
-    for name in sorted(REFUSED):
+    for name in sorted(REFUSED - opened):
         yield _Rule(name, refuse)
+    for name in sorted(pretended):
+        yield _Rule(name, _ERRNO)
     yield _Rule("setns", _ALLOW if kind is Filter.ENTERING else refuse)
+    opened_spaces = _NEW_FOR_BUILDING if kind is Filter.BUILDING else frozenset()
+    namespaces = tuple(bit for bit in _NEW_NAMESPACES if bit not in opened_spaces)
     flags = 1 if os.uname().machine.startswith("s390") else 0  # Where clone(2) takes its arguments the other way around.
-    yield from _unless_any("clone", flags, _NEW_NAMESPACES)
-    yield from _unless_any("unshare", 0, (*_NEW_NAMESPACES, _NEW_TIME))
+    yield from _unless_any("clone", flags, namespaces)
+    yield from _unless_any("unshare", 0, (*namespaces, _NEW_TIME))
     unsupported = _ERRNO | errno.EAFNOSUPPORT
     for family in range(_FAMILY_LAST + 1):
         yield _Rule("socket", _ALLOW if family in _FAMILIES else unsupported, (0, _MASKED_EQUAL, _LOW_HALF, family))

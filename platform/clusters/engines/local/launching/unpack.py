@@ -16,9 +16,11 @@ from typing import BinaryIO
 
 from clusters.engines.local.launching.beneath import directory
 from kernel.limits import CODE_SNAPSHOT_BYTES
+from kernel.tar_members import bounded
 
 UNPACKED_BYTES_MAX = 16 * CODE_SNAPSHOT_BYTES  # Text compresses well; a bomb goes far beyond.
 MEMBERS_MAX = 500_000
+HEADER_BYTES_MAX = 1024 * 1024  # More than any name has; the check of an upload allows less (`storage/archives.py`).
 _BLOCK = 1024 * 1024
 _SHOWN_LENGTH = 100
 _OF_THE_ARCHIVE = frozenset(
@@ -28,30 +30,30 @@ _OF_THE_ARCHIVE = frozenset(
 """What no later try mends: the member itself cannot be made. All else is the machine's, and may pass."""
 
 
-class BadArchive(Exception):
+class BadSnapshot(Exception):
     """The snapshot cannot be unpacked: not a gzipped tar archive, or a member that leaves the directory."""
 
     code = "code_broken"
 
 
-class NoArchive(BadArchive):
-    """The snapshot is not where it should be."""
+class NoSnapshot(BadSnapshot):
+    """The snapshot is missing in the store."""
 
     code = "code_absent"
 
 
 def unpack(archive: BinaryIO, target: int) -> None:
-    """Unpack into an open, empty directory. Raises BadArchive, and OSError where the machine is at fault."""
+    """Unpack into an open, empty directory. Raises BadSnapshot, and OSError where the machine is at fault."""
     total = 0
     try:
-        with tarfile.open(fileobj=archive, mode="r|gz") as members:
+        with tarfile.open(fileobj=archive, mode="r|gz", tarinfo=bounded(HEADER_BYTES_MAX)) as members:
             for count, member in enumerate(members, start=1):
                 total += member.size
                 if count > MEMBERS_MAX or total > UNPACKED_BYTES_MAX:
-                    raise BadArchive(f"more than {UNPACKED_BYTES_MAX} bytes or {MEMBERS_MAX} members")
+                    raise BadSnapshot(f"more than {UNPACKED_BYTES_MAX} bytes or {MEMBERS_MAX} members")
                 _make(members, member, target)
     except (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError) as error:
-        raise BadArchive(str(error)) from error
+        raise BadSnapshot(str(error)) from error
 
 
 def _make(members: tarfile.TarFile, member: tarfile.TarInfo, target: int) -> None:
@@ -65,11 +67,11 @@ def _make(members: tarfile.TarFile, member: tarfile.TarInfo, target: int) -> Non
         with directory(target, parts[:-1]) as parent:
             _make_file(members, member, target, parent, parts)
     except NotADirectoryError as error:
-        raise BadArchive(f"member {_shown(member)} lies below something that is no directory") from error
+        raise BadSnapshot(f"member {_shown(member)} lies below something that is no directory") from error
     except OSError as error:
         if error.errno not in _OF_THE_ARCHIVE:
             raise
-        raise BadArchive(f"member {_shown(member)} cannot be made: {error.strerror}") from error
+        raise BadSnapshot(f"member {_shown(member)} cannot be made: {error.strerror}") from error
 
 
 def _shown(member: tarfile.TarInfo) -> str:
@@ -92,7 +94,7 @@ def _make_file(members: tarfile.TarFile, member: tarfile.TarInfo, target: int, p
 def _inside(path: str, member: str) -> tuple[str, ...]:
     normal = posixpath.normpath(path)
     if path.startswith("/") or normal == ".." or normal.startswith("../") or "\0" in path:
-        raise BadArchive(f"member {member!r} points outside the archive")
+        raise BadSnapshot(f"member {member!r} points outside the archive")
     return tuple(part for part in normal.split("/") if part != ".")
 
 
@@ -104,13 +106,13 @@ def _make_directories(target: int, parts: tuple[str, ...]) -> None:
 
 def _link(target: int, source: tuple[str, ...], parent: int, name: str) -> None:
     if not source:
-        raise BadArchive(f"member {name!r} links to nothing")
+        raise BadSnapshot(f"member {name!r} links to nothing")
     _replace(parent, name)
     try:
         with directory(target, source[:-1]) as holder:
             os.link(source[-1], name, src_dir_fd=holder, dst_dir_fd=parent, follow_symlinks=False)
     except OSError as error:
-        raise BadArchive(f"member {name!r} links to a member that is not there") from error
+        raise BadSnapshot(f"member {name!r} links to a member that is not there") from error
 
 
 def _write(members: tarfile.TarFile, member: tarfile.TarInfo, parent: int, name: str) -> None:
@@ -120,7 +122,7 @@ def _write(members: tarfile.TarFile, member: tarfile.TarInfo, parent: int, name:
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=parent)
     except FileExistsError as error:
-        raise BadArchive(f"member {name!r} is there twice, once as a directory") from error
+        raise BadSnapshot(f"member {name!r} is there twice, once as a directory") from error
     with os.fdopen(descriptor, "wb") as file:
         while block := content.read(_BLOCK):
             file.write(block)

@@ -66,6 +66,7 @@ class StartTask:
     shm_bytes: int = 0
     devices: tuple[str, ...] = ()  # Device nodes of the leased GPUs; no others are visible in a sandbox.
     cores: tuple[int, ...] = ()  # Where it may run; empty: anywhere.
+    builds_image: bool = False  # It puts a container image together: `sandbox.View.builds_image`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class StartAttempt:
     code: str = ""
     mounts: tuple[StartMount, ...] = ()
     image: str = ""
+    container: str = ""  # The root of an unpacked container image, seen in place of the host's own system.
     network: bool = True
     sandbox: bool = False
     seccomp: bool = True  # Where the host has libseccomp.
@@ -90,7 +92,7 @@ class StartAttempt:
 class StartOutcome(StrEnum):
     STARTED = "started"
     EXISTS = "exists"  # The gate was taken earlier: it runs, ran, or is refused for good.
-    BUSY = "busy"  # Somebody else is starting it right now, or the machine is short of something; ask again.
+    BUSY = "busy"  # Another caller is starting it right now, or the machine is short of something; ask again.
     IMPOSSIBLE = "impossible"
 
 
@@ -129,7 +131,7 @@ class OpenShell:
     """A program beside a live task: under its user, in its sandbox and its groups, with what its own program found at start.
 
     An empty `argv` means a shell for a person. `terminal` False: plain pipes, with what it prints and its errors in one.
-    `tenant` and `user` say whose share of the host's shells it is; empty: nobody's.
+    `tenant` and `user` say whose share of the host's shells it is; empty: no user's.
     """
 
     root: str
@@ -192,7 +194,7 @@ class Launcher(Protocol):
         ...
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
-        """Remove directory and control groups of ended attempts; False where a process still lives."""
+        """Remove directory and control groups of ended attempts; False where a process lives or more is left."""
         ...
 
     def open_file(
@@ -230,5 +232,5 @@ class Launcher(Protocol):
         ...
 
     def seal(self, root: str, path: str, gid: int, *, everyone: bool = False) -> None:
-        """Take a tree from its tenant: owned by us, readable by `gid` alone or everyone, writable by nobody."""
+        """Take a tree from its tenant: owned by us, readable by `gid` alone or everyone, writable by no user."""
         ...

@@ -1,0 +1,187 @@
+"""The program that starts a task in its container: POSIX sh, with dd, base64, mkfifo, wc, sleep and kill beside it.
+
+It is the container's first process, and the task its child: a first process cannot be killed by its own signals, and a shell
+can say by which signal its child died. The task's program and arguments are arguments of the script; no text of a user is part
+of it.
+
+*Output.* A container's log mixes both streams and knows lines only. So the script reads each stream from a pipe and writes it
+as lines of ASCII, `O<offset>:<base64>` on its standard output and `E<offset>:<base64>` on its standard error: each stream of
+the container is written by one process, so lines never mix. Offsets count the task's bytes, so a reader can tell a gap.
+`O<offset>!<count>` says that so many bytes past the quota were dropped, `O<offset>.` that the stream has ended.
+
+*Stop.* The kubelet sends TERM to the first process, which passes it on to every process of the container; another signal is
+named in the file `signal`, which a program started beside the task writes just before.
+
+*Start.* What the shell cannot execute is told in the container's termination message, which comes with the pod's status.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+ROOT = "/berth"  # An emptyDir.
+WORK, HOME, TEMPORARY, RUN = f"{ROOT}/work", f"{ROOT}/home", f"{ROOT}/tmp", f"{ROOT}/run"  # noqa: S108 - its own
+FILES, LATE_FILES = "/berth-files", f"{RUN}/files"  # A ConfigMap; what the script writes from its environment.
+CODE = "/berth-code"
+CHECKPOINT = "/berth-checkpoint"
+CANNOT_START = "berth: cannot start "
+LINE_BYTES = 12_000  # Of a stream in one line: with base64 below the 16 KiB at which runtimes cut lines.
+FRAME_BYTES_MAX = 64 * 1024
+_READ_BYTES = 65_536  # What a pipe holds.
+_DRAIN_SECONDS = 5  # How long output of processes that outlive the task is waited for.
+
+SCRIPT = f"""\
+task=$1 quota=$2
+shift 2
+umask 077
+run={RUN}
+refuse() {{
+  printf '{CANNOT_START}%s' "$1" >/dev/termination-log
+  printf '\\n{CANNOT_START}%s\\n' "$1" >&2
+  exit 126
+}}
+for tool in dd base64 mkfifo wc sleep mkdir; do
+  command -v "$tool" >/dev/null 2>&1 || refuse "$5: the image has a shell and no $tool"
+done
+mkdir -p {WORK} {HOME} {TEMPORARY} "$run" && mkfifo "$run/out" "$run/err" || refuse "$5: {ROOT} cannot be written"
+wrap='-w {LINE_BYTES * 4 // 3}'
+printf x | base64 $wrap >/dev/null 2>&1 || wrap=
+
+relay() {{
+  at=0
+  while [ "$at" -lt "$quota" ]; do
+    room=$((quota - at))
+    [ "$room" -lt {_READ_BYTES} ] || room={_READ_BYTES}
+    text=$(dd bs="$room" count=1 2>/dev/null | base64 $wrap)
+    [ -n "$text" ] || {{ printf '%s%s.\\n' "$1" "$at"; return; }}
+    from=$at
+    for line in $text; do
+      printf '%s%s:%s\\n' "$1" "$at" "$line"
+      count=$((${{#line}} / 4 * 3))
+      case $line in *==) count=$((count - 2)) ;; *=) count=$((count - 1)) ;; esac
+      at=$((at + count))
+    done
+    [ $((at - from)) -ge 4096 ] || sleep 0.1 2>/dev/null || sleep 1
+  done
+  count=$(dd bs={_READ_BYTES} count=1 2>/dev/null | wc -c)
+  if [ "$((count))" -gt 0 ]; then
+    printf '%s%s!%s\\n' "$1" "$at" "$((count))"
+    at=$((at + count))
+    count=$(wc -c)
+    [ "$((count))" -eq 0 ] || printf '%s%s!%s\\n' "$1" "$at" "$((count))"
+    at=$((at + count))
+  fi
+  printf '%s%s.\\n' "$1" "$at"
+}}
+stopped= again=
+forward() {{
+  stopped=1 again=1 name=TERM
+  [ ! -s "$run/signal" ] || read -r name <"$run/signal"
+  kill -s "$name" -- -1 2>/dev/null
+}}
+await() {{
+  wait "$1"
+  status=$?
+  while [ -n "$again" ]; do
+    again=
+    wait "$1"
+    later=$?
+    [ "$later" -eq 127 ] || status=$later
+  done
+}}
+
+trap '' HUP INT QUIT USR1 USR2 ALRM PIPE TERM
+relay O <"$run/out" &
+out=$!
+relay E <"$run/err" >&2 &
+err=$!
+trap - HUP INT QUIT USR1 USR2 ALRM PIPE
+trap forward TERM
+begin=
+env --default-signal=INT,QUIT true 2>/dev/null && begin='env --default-signal=INT,QUIT'
+(
+  trap - TERM
+  [ -z "$stopped" ] || exit 143
+  exec $begin /bin/sh -c "$task" berth "$@"
+) >"$run/out" 2>"$run/err" </dev/null &
+await $!
+ended=$status
+kill -s TERM -- -1 2>/dev/null
+( sleep {_DRAIN_SECONDS}; kill -s KILL "$out" "$err" ) >/dev/null 2>&1 &
+await "$out"
+await "$err"
+exit "$ended"
+"""
+
+TASK_SCRIPT = f"""\
+umask 077
+code=$1 workdir=$2 kept=$3 link=$4
+shift 4
+cannot() {{
+  printf '{CANNOT_START}%s' "$1" >/dev/termination-log
+  printf '\\n{CANNOT_START}%s\\n' "$1" >&2
+}}
+trap 'ended=$?; cannot "$1"; exit $ended' EXIT
+[ -z "${{BASH_VERSION:-}}" ] || shopt -s execfail
+number=0
+while eval "name=\\${{BERTH_FILE_NAME_$number-}}" && [ -n "$name" ]; do
+  mkdir -p {LATE_FILES} || exit 126
+  eval "printf '%s' \\"\\$BERTH_FILE_TEXT_$number\\"" >"{LATE_FILES}/$name" || exit 126
+  unset "BERTH_FILE_NAME_$number" "BERTH_FILE_TEXT_$number"
+  number=$((number + 1))
+done
+[ -z "$kept" ] || mkdir -p -- "$kept" || exit 126
+cd {WORK} || exit 126
+[ -z "$code" ] || tar -xzf "$code" || exit 126
+cd -- "./$workdir" || exit 126
+case $link in */*) mkdir -p -- "./${{link%/*}}" || exit 126 ;; esac
+[ -z "$link" ] || ln -sfn {CHECKPOINT} "./$link" || exit 126
+exec "$@"
+exit
+"""
+"""The part that becomes the task's program: a shell of its own, in which no signal is ignored where `env` can see to it."""
+
+SIGNAL_SCRIPT = f'printf "%s\\n" "$1" >{RUN}/signal'
+"""Names the signal that the next TERM stands for."""
+
+KILL_SCRIPT = "kill -s KILL -- -1"
+"""Kills the task and all beside it; the container's first process is out of reach, sees it, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A part of one stream. `data` None: `skipped` bytes were dropped past the quota. `last`: the stream ends at `offset`."""
+
+    stream: str  # "O" or "E".
+    offset: int
+    data: bytes | None = None
+    skipped: int = 0
+    last: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.offset + (len(self.data) if self.data is not None else self.skipped)
+
+
+_FRAME = re.compile(rb"([OE])([0-9]{1,15})([:!.])(.*)", re.DOTALL)
+
+
+def read_frame(line: bytes) -> Frame | None:
+    """Parse a line of a container's log; None for what the script did not write."""
+    match = _FRAME.fullmatch(line)
+    if match is None:
+        return None
+    stream, offset, kind, rest = match.group(1).decode(), int(match.group(2)), match.group(3), match.group(4)
+    if kind == b".":
+        return Frame(stream, offset, last=True) if not rest else None
+    if kind == b"!":
+        return Frame(stream, offset, skipped=int(rest)) if rest.isdigit() and len(rest) <= 15 else None
+    if len(rest) > FRAME_BYTES_MAX:
+        return None
+    try:
+        return Frame(stream, offset, base64.b64decode(rest, validate=True))
+    except (binascii.Error, ValueError):
+        return None

@@ -1,6 +1,0 @@
-"""What writes about shares: recorded demand, and signed statements of weeks that are over."""
-
-from tenants.services.shares.demand import Demand, record_demand
-from tenants.services.shares.statements import VerifiedWeek, close_weeks, verify_weeks
-
-__all__ = ["Demand", "VerifiedWeek", "close_weeks", "record_demand", "verify_weeks"]

@@ -1,0 +1,75 @@
+"""A bench on the real node, and the cluster beside it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.engines.kubernetes import KubernetesEngine, names, open_engine
+from tests.builders import kubernetes
+from tests.contract.engines.bench import Bench
+from tests.contract.engines.kubernetes_bench import config_of, remove_everything
+
+if TYPE_CHECKING:
+    from tools.kubernetes.cluster import Cluster
+
+
+@dataclass
+class Place:
+    """One engine on one cluster, and what a person with kubectl sees of it."""
+
+    bench: Bench
+    cluster: Cluster
+
+    @property
+    def engine(self) -> KubernetesEngine:
+        assert isinstance(self.bench.engine, KubernetesEngine)
+        return self.bench.engine
+
+    def namespace(self, tenant: int = 1) -> str:
+        return names.tenant_namespace(self.engine.config.namespace_prefix, f"tenant-{tenant}")
+
+    def pod(self, attempt_id: Any, place: int = 0, tenant: int = 1) -> dict[str, Any]:
+        found: dict[str, Any] = self.cluster.request("GET", self.pod_path(attempt_id, place, tenant))
+        return found
+
+    def pod_path(self, attempt_id: Any, place: int = 0, tenant: int = 1) -> str:
+        return f"/api/v1/namespaces/{self.namespace(tenant)}/pods/{names.pod_name(attempt_id, place)}"
+
+    def pods(self, attempt_id: Any) -> list[dict[str, Any]]:
+        query = f"labelSelector={names.ATTEMPT}%3D{attempt_id}"
+        found: list[dict[str, Any]] = self.cluster.request("GET", f"/api/v1/pods?{query}")["items"]
+        return found
+
+
+@pytest.fixture
+def open_place() -> Iterator[Callable[..., Place]]:
+    """Makes benches with changes of the configuration."""
+    kubernetes.skip_without_kubernetes()
+    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory.chmod(0o711)
+    with kubernetes.shared() as cluster:
+        opened: list[tuple[Bench, Any]] = []
+
+        def make(**changes: object) -> Place:
+            config = config_of(cluster, directory, **changes)
+            bench = Bench("kubernetes", lambda: open_engine(config))
+            opened.append((bench, config))
+            return Place(bench, cluster)
+
+        yield make
+        for bench, config in opened:
+            bench.close()
+            remove_everything(cluster, config)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def place(open_place: Callable[..., Place]) -> Place:
+    return open_place()

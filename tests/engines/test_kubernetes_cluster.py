@@ -1,0 +1,153 @@
+"""A Kubernetes cluster in a platform that runs: added by the command line, used, broken, looked at with kubectl, removed."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builders.command import berth
+from tests.builders.kubernetes import PYTHON_IMAGE
+from tests.builders.live import Json, LivePlatform, wait_until
+
+if TYPE_CHECKING:
+    from tools.kubernetes.cluster import Cluster
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.database, pytest.mark.timeout(600)]
+
+NAME = "k8s"
+PATIENCE = 120.0
+TWO_WORKERS = {
+    "name": "pair",
+    "cluster": NAME,
+    "framework": "none",
+    "roles": {"worker": {"replicas": 2, "command": "for n in 1 2 3 4 5; do echo step $n of $HOSTNAME; sleep 1; done",
+                         "resources": {"cpu": 1, "memory": "64Mi"}}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prefix() -> str:
+    return f"b{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="module")
+def account(own_kubernetes_cluster: Cluster) -> Path:
+    """A kubeconfig of an account that has the ClusterRole of the documents, and nothing else."""
+    role = Path("docs/kubernetes.md").read_text().split("```text\n")[1].split("```")[0]
+    own_kubernetes_cluster.kubectl("apply", "-f", "-", text=role)
+    own_kubernetes_cluster.kubectl("create", "clusterrolebinding", "berth", "--clusterrole=berth", "--user=berth")
+    return own_kubernetes_cluster.kubeconfig_for("berth")
+
+
+@pytest.fixture(scope="module")
+def added(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, account: Path, prefix: str) -> Iterator[Json]:
+    """The cluster, added as the guide says it, once its inventory is read."""
+    settings = {"namespace_prefix": prefix, "default_image": PYTHON_IMAGE, "gpus_simulated": "true", "cpu_request_percent": "10"}
+    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    shown = berth(live_platform.operator, "clusters", "add", NAME, "--kubeconfig", str(account), *words, "--json")
+    cluster = json.loads(shown)
+    wait_until(lambda: pools_of(live_platform), "the pools of the new cluster", timeout=PATIENCE)
+    yield cluster
+    live_platform.operator.request("DELETE", f"/clusters/{cluster['id']}")
+
+
+def pools_of(platform: LivePlatform) -> list[Json]:
+    return [pool for pool in platform.operator.items("/pools") if pool["cluster"]["name"] == NAME]
+
+
+def test_its_check_says_what_is_so(live_platform: LivePlatform, added: Json) -> None:
+    found = json.loads(berth(live_platform.operator, "clusters", "check", NAME, "--json"))
+    outcomes = {item["check"]: item["outcome"] for item in found["items"]}
+    assert {name for name, outcome in outcomes.items() if outcome == "failed"} == set()
+    assert {"reachable", "tls", "version", "permissions", "authentication", "namespaces", "nodes"} <= set(outcomes)
+    cluster = live_platform.api("GET", f"/clusters/{added['id']}")
+    assert (cluster["condition"]["name"], cluster["access"]["account"]) == ("reachable", "berth")
+
+
+def test_an_account_that_is_too_weak_is_told_what_it_lacks(
+    live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json
+) -> None:
+    weak = own_kubernetes_cluster.kubeconfig_for("nobody").read_text()
+    found = live_platform.api("POST", f"/clusters/{added['id']}/check", {"credentials": weak})
+    lacking = [item["text"] for item in found["items"] if item["check"] == "permissions"]
+    assert found["outcome"] == "failed"
+    assert any("list on nodes (the inventory)" in text for text in lacking)
+    none = live_platform.api("POST", f"/clusters/{added['id']}/check", {"config": {"node_selector": {"team": "nobody"}}})
+    [nodes] = [item for item in none["items"] if item["check"] == "nodes"]
+    assert (nodes["outcome"], nodes["text"]) == ("failed", "No node has the labels team=nobody.")
+
+
+def test_two_workers_run_in_pods_and_their_log_is_followed(
+    live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json, prefix: str
+) -> None:
+    [pool] = pools_of(live_platform)
+    job = live_platform.submit({**TWO_WORKERS, "pool": pool["name"]}, wait=["running"])
+    live_platform.operator.wait_for_line(job, "step 2 of")
+    pods = json.loads(own_kubernetes_cluster.kubectl("get", "pods", "-A", "-l", f"berth.dev/job={job['id']}", "-o", "json"))[
+        "items"
+    ]
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+    assert {pod["metadata"]["namespace"].startswith(f"{prefix}-t-") for pod in pods} == {True}
+    done = live_platform.wait(job)
+    assert (done["state"], done["attempt"]) == ("succeeded", 1)
+    log = live_platform.logs(job)
+    assert [log.count(f"step {number} of") for number in range(1, 6)] == [2] * 5
+    assert live_platform.operator.states(job) == ["queued", "admitted", "starting", "running", "succeeded"]
+
+
+def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
+    plane = own_kubernetes_cluster.control_plane
+    roles = {"worker": {"replicas": 2, "command": "echo began; sleep 20; echo over", "resources": {"cpu": 1, "memory": "64Mi"}}}
+    job = live_platform.submit({**TWO_WORKERS, "name": "outlives", "roles": roles}, wait=["running"])
+    live_platform.operator.wait_for_line(job, "began")
+    plane.kill("kube-apiserver")
+
+    def is_lost() -> bool:
+        return bool(live_platform.api("GET", f"/clusters/{added['id']}")["condition"]["name"] == "lost_contact")
+
+    wait_until(is_lost, "lost contact", timeout=PATIENCE)
+    local = live_platform.submit({"name": "beside", "cluster": "local", "command": "echo here"}, wait=True)
+    assert local["state"] == "succeeded"
+    assert live_platform.operator.job(job)["state"] == "running"
+    plane.start("kube-apiserver")
+    plane.wait_ready()
+    done = live_platform.wait(job, timeout=PATIENCE)
+    assert (done["state"], done["attempt"]) == ("succeeded", 1)
+    log = live_platform.logs(job)
+    assert (log.count("began"), log.count("over")) == (2, 2)
+    assert live_platform.operator.states(job).count("succeeded") == 1
+
+
+def test_it_is_drained_and_then_removed(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
+    operator = live_platform.operator
+    roles = {"worker": {"replicas": 1, "command": "sleep 600", "resources": {"cpu": 1, "memory": "64Mi"}}}
+    job = live_platform.submit({**TWO_WORKERS, "name": "last", "roles": roles}, wait=["running"])
+    refused = operator.request("DELETE", f"/clusters/{added['id']}")
+    assert (refused.status_code, refused.json()["fields"][0]["code"]) == (409, "live_attempts")
+    berth(operator, "clusters", "disable", NAME)
+    late = operator.request("POST", "/jobs", json={"spec": {**TWO_WORKERS, "name": "late"}, **operator.in_tenant})
+    assert (late.status_code, "Cluster k8s is disabled." in late.text) == (422, True)
+    assert live_platform.operator.job(job)["state"] == "running"
+    live_platform.operator.stop(job, grace_seconds=1)
+    live_platform.wait(job)
+    wait_until(lambda: not_refused(live_platform), "what the ended attempts left", timeout=PATIENCE)
+    assert NAME not in berth(operator, "clusters", "list")
+    assert pools_of(live_platform) == []
+    left = own_kubernetes_cluster.kubectl("get", "pods", "-A", "-l", f"berth.dev/cluster={added['id']}", "-o", "name")
+    assert left.strip() == ""
+    assert live_platform.operator.job(job)["state"] == "stopped"
+
+
+def not_refused(platform: LivePlatform) -> bool:
+    try:
+        berth(platform.operator, "clusters", "remove", NAME, "--yes")
+    except AssertionError as refusal:
+        if "output is still being fetched" in str(refusal):
+            return False
+        raise
+    return True

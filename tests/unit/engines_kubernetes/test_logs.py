@@ -1,0 +1,121 @@
+"""Streams out of a container's log: bytes, offsets, gaps and the quota."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from clusters.engines.interface import LogChunk, Stream
+from clusters.engines.kubernetes.logs import LogReader, parse, read_raw
+from clusters.engines.kubernetes.wrapper import read_frame
+
+QUOTA = 1_000
+
+
+class Log:
+    """A container's log as the kubelet gives it, and how often it was asked for."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.asked: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.lines.append((f"2026-01-01T10:00:{len(self.lines):02}.123456789Z", text))
+
+    def frame(self, stream: str, offset: int, data: bytes) -> None:
+        self.write(f"{stream}{offset}:{base64.b64encode(data).decode()}")
+
+    def fetch(self, since: str) -> bytes:
+        self.asked.append(since)
+        return b"".join(f"{at} {text}\n".encode() for at, text in self.lines if at >= since)
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def read(log: Log, reader: LogReader, cursor: int, stream: Stream = Stream.OUT, *, ended: bool = True):  # type: ignore[no-untyped-def]
+    return reader.read("pod", stream, cursor, quota=QUOTA, ended=ended, fetch=log.fetch)
+
+
+def test_both_streams_are_read_byte_by_byte_with_one_question(log: Log) -> None:
+    log.frame("O", 0, bytes(range(256)))
+    log.frame("E", 0, b"warning\n")
+    log.frame("O", 256, b"more")
+    reader = LogReader()
+    out = read(log, reader, 0)
+    assert out.chunks == (LogChunk(0, bytes(range(256)) + b"more"),)
+    assert (out.cursor, out.complete) == (260, True)
+    assert read(log, reader, 0, Stream.ERR).chunks == (LogChunk(0, b"warning\n"),)
+    assert log.asked == [""]
+
+
+def test_a_cursor_inside_a_line_gives_the_rest_of_it(log: Log) -> None:
+    log.frame("O", 0, b"0123456789")
+    assert read(log, LogReader(), 4).chunks == (LogChunk(4, b"456789"),)
+    assert read(log, LogReader(), 10).chunks == ()
+
+
+def test_a_reader_that_goes_on_asks_for_what_is_new(log: Log) -> None:
+    reader = LogReader()
+    log.frame("O", 0, b"first")
+    read(log, reader, 0, ended=False)
+    log.frame("O", 5, b"second")
+    answer = read(log, reader, 5, ended=False)
+    assert answer.chunks == (LogChunk(5, b"second"),)
+    assert log.asked == ["", log.lines[0][0]]
+    assert not answer.complete
+
+
+def test_what_the_node_rotated_away_has_a_marker(log: Log) -> None:
+    log.frame("O", 700, b"rest")
+    first, second = read(log, LogReader(), 0).chunks
+    assert (first.offset, first.skipped_bytes, bool(first.marker)) == (0, 700, True)
+    assert second == LogChunk(700, b"rest")
+
+
+def test_a_gap_is_believed_only_by_the_whole_log(log: Log) -> None:
+    reader = LogReader()
+    log.frame("O", 0, b"0123")
+    read(log, reader, 0, ended=False)
+    log.frame("O", 4, b"4567")
+    log.frame("O", 8, b"89")
+    log.lines[1] = ("2026-01-01T09:00:00.000000000Z", log.lines[1][1])  # A node's clock that was set back.
+    answer = read(log, reader, 4, ended=False)
+    assert b"".join(chunk.data for chunk in answer.chunks) == b"456789"
+    assert log.asked[-1] == ""
+
+
+def test_output_past_the_quota_is_one_marker(log: Log) -> None:
+    log.frame("O", 0, b"x" * 600)
+    log.write("O600!100")
+    log.write("O700!300")
+    log.write("O1000.")
+    data, marker = read(log, LogReader(), 0).chunks
+    assert data.data == b"x" * 600
+    assert (marker.offset, marker.skipped_bytes) == (600, 400)
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"O", b"O1", b"X0:YQ==", b"O0:Y", b"O0:!!", b"O-1:YQ==", b"O0!x", b"O0.x", b"O0:" + b"A" * 70_000, b"\xff\xfe"]
+)
+def test_what_the_wrapper_did_not_write_is_no_frame(line: bytes) -> None:
+    assert read_frame(line) is None
+    assert parse(b"2026-01-01T10:00:00.123456789Z " + line + b"\n") == []
+
+
+def test_a_line_that_was_cut_is_read_again(log: Log) -> None:
+    log.frame("O", 0, b"0123456789")
+    cut = log.fetch("")[:-5]
+    frames = parse(cut)
+    assert frames == [] or frames[0][1].data == b"0123456789"[: len(frames[0][1].data or b"")]
+
+
+def test_a_log_without_wrapper_is_given_as_it_is() -> None:
+    assert read_raw(b"text", 0, ended=False, quota=100).chunks == (LogChunk(0, b"text"),)
+    past = read_raw(b"x" * 120, 0, ended=True, quota=100)
+    assert (past.chunks[-1].skipped_bytes, past.cursor, past.complete) == (20, 120, True)
+    rotated = read_raw(b"tail", 50, ended=False, quota=100)
+    assert rotated.cursor == 50

@@ -1,0 +1,129 @@
+"""The wrapper in real shells, as the first process of a process namespace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from clusters.engines.kubernetes import wrapper
+
+SHELLS = [shell for shell in (["dash"], ["bash"], ["busybox", "sh"]) if shutil.which(shell[0])]
+ALL_BYTES = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 300); sys.stderr.buffer.write(b'w')"
+
+
+class Container:
+    """Runs a program under the wrapper, and reads its frames."""
+
+    def __init__(self, folder: Path, shell: list[str]) -> None:
+        self.folder, self.shell = folder, shell
+        self.message = folder / "message"
+        self.message.touch()
+        (folder / "berth").mkdir()
+
+    def start(self, *argv: str, quota: int = 1 << 20, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        script, task = (
+            text.replace("/dev/termination-log", str(self.message)).replace(f"{wrapper.ROOT}/", f"{self.folder}/berth/")
+            for text in (wrapper.SCRIPT, wrapper.TASK_SCRIPT)
+        )
+        words = [*self.shell, "-c", script, "berth", task, str(quota), "", "", "", "", *argv]
+        namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        return subprocess.Popen(
+            [*namespace, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})}
+        )
+
+    def run(self, *argv: str, quota: int = 1 << 20) -> tuple[int, bytes, bytes]:
+        return self.end(self.start(*argv, quota=quota))
+
+    def end(self, process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
+        output, errors = process.communicate(timeout=60)
+        streams = {"O": b"", "E": b""}
+        self.dropped = 0
+        for line in (output + errors).split(b"\n"):
+            frame = wrapper.read_frame(line)
+            if frame is not None and frame.data is not None:
+                assert frame.offset == len(streams[frame.stream])
+                streams[frame.stream] += frame.data
+            elif frame is not None:
+                self.dropped += frame.skipped
+        return process.returncode, streams["O"], streams["E"]
+
+
+@pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
+def container(request: pytest.FixtureRequest, tmp_path: Path) -> Container:
+    if os.geteuid() != 0:
+        pytest.skip("needs root for a process namespace")
+    return Container(tmp_path, request.param)
+
+
+def test_codes_and_signals_come_through(container: Container) -> None:
+    assert container.run("/bin/sh", "-c", "exit 7")[0] == 7
+    shutil.rmtree(container.folder / "berth/run")
+    assert container.run("/bin/sh", "-c", "kill -9 $$")[0] == 137
+
+
+def test_bytes_and_streams_come_through(container: Container) -> None:
+    assert container.run("/usr/bin/python3", "-c", ALL_BYTES) == (0, bytes(range(256)) * 300, b"w")
+
+
+def test_the_quota_cuts_exactly_and_counts_the_rest(container: Container) -> None:
+    assert container.run("/usr/bin/python3", "-c", "print('x' * 99_999)", quota=70_000)[1] == b"x" * 70_000
+    assert container.dropped == 30_000
+
+
+def test_what_cannot_be_executed_is_told_apart(container: Container) -> None:
+    assert container.run("/nonexistent")[0] == 127
+    assert container.message.read_text() == "berth: cannot start /nonexistent"
+    shutil.rmtree(container.folder / "berth/run")
+    container.message.write_text("")
+    assert container.run("/bin/sh", "-c", "exit 127")[0] == 127
+    assert container.message.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["TERM", "USR1"])
+def test_the_stop_signal_reaches_the_task_and_its_code_counts(container: Container, name: str) -> None:
+    process = container.start("/bin/sh", "-c", f"trap 'exit 8' {name}; while :; do sleep 0.05; done", quota=9)
+    first = _first_process(process, container)
+    if name != "TERM":
+        (container.folder / "berth/run/signal").write_text(f"{name}\n")
+    os.kill(first, signal.SIGTERM)
+    assert container.end(process)[0] == 8
+
+
+def test_what_outlives_the_task_does_not_keep_it(container: Container) -> None:
+    began = time.monotonic()
+    assert container.run("/bin/sh", "-c", "sleep 300 & echo hi")[:2] == (0, b"hi\n")
+    assert time.monotonic() - began < 30
+
+
+def test_files_with_late_addresses_are_written_as_they_are(container: Container) -> None:
+    text = "10.0.0.1 $(id) `id` 'x' \\n\n"
+    environment = {"BERTH_FILE_NAME_0": "hosts", "BERTH_FILE_TEXT_0": text}
+    process = container.start("/bin/cat", f"{container.folder}/berth/run/files/hosts", environment=environment)
+    assert container.end(process)[1] == text.encode()
+
+
+def _first_process(process: subprocess.Popen[bytes], container: Container) -> int:
+    """The wrapper, once the task has begun."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if children and b"trap 'exit 8'" in _commands(int(children[0])):
+            time.sleep(0.3)
+            return int(children[0])
+        time.sleep(0.05)
+    raise AssertionError("it did not begin")
+
+
+def _commands(first: int) -> bytes:
+    found = b""
+    for child in Path(f"/proc/{first}/task/{first}/children").read_text().split():
+        line = Path(f"/proc/{child}/cmdline").read_bytes()
+        if line.startswith(b"/bin/sh\0-c\0trap"):
+            found += line
+    return found

@@ -36,6 +36,7 @@ pytest_plugins = [
     "tests.builders.live",  # The fixture `live_platform`: the real product.
     "tests.builders.kubernetes",  # The fixture `kubernetes_cluster`: a real control plane and a real node.
     "tests.builders.claims",  # What each test shows of the product, into the report of the run.
+    "tests.builders.failures",  # What failed, for those who run it again.
     "tests.builders.tables",  # The fixture `show_table`: what people read at the end of a run.
 ]
 

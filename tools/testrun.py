@@ -6,8 +6,8 @@ Whatever touches rows, messages or sockets runs on PostgreSQL and Redis; what ma
 in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an engine run with whole files on one worker, because the tests
 of a file share a platform. They wait for half of their time; what computes, static checks first, runs beside them at a lower
 priority, on servers of its own. Those that load many, or time them, run at the end, one after the other with nothing beside.
-Every stage runs even if one before it failed; the exit status says whether all passed. `--long` leaves nothing out on SQLite;
-`--check` needs no servers and takes minutes.
+Every stage runs even if one before it failed; then failed tests of all but *plain* are run again, alone (`tools/rerun.py`). The
+exit status says whether all passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
 
 A whole run ends by comparing what tests showed with `docs/capabilities.md`: a claim that holds no longer fails the run. Its JUnit
 reports stay in `build/results`, those of a part in the folder that `--results` names. `-- --claims` runs only tests with a claim.
@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,12 +37,13 @@ sys.path.insert(0, str(ROOT))
 
 from tests.builders import prepared  # noqa: E402 - the root comes first.
 from tests.servers import ServerError, servers  # noqa: E402
-from tools import capabilities  # noqa: E402
+from tools import capabilities, rerun  # noqa: E402
 from tools.kubernetes.programs import Programs  # noqa: E402
 from tools.progress import Stop  # noqa: E402
 
 PROGRAMS = Path(sys.executable).parent
-NO_TESTS = 5  # Exit status of pytest when a selection is empty.
+UNSTABLE = ROOT / "build" / "unstable.jsonl"
+FAILED_TESTS, NO_TESTS = 1, 5  # Exit status of pytest after failures, and when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
 LOWEST = 19  # The priority of tests that run beside.
@@ -123,11 +124,18 @@ class Stage:
     only: Mapping[str, str] = field(default_factory=dict)  # With the reason of each.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
+    is_pure: bool = False  # Its tests have no excuse: one that failed is not run again.
     is_built: bool = False  # Only where its programs are in the cache, or by name: the first build takes a quarter of an hour.
 
 
 STAGES = (
-    Stage("plain", "not database and not engines and not browser and not kubernetes", with_servers=False, computes=True),
+    Stage(
+        "plain",
+        "not database and not engines and not browser and not kubernetes",
+        with_servers=False,
+        computes=True,
+        is_pure=True,
+    ),
     Stage("postgresql", "database and not engines and not kubernetes", with_servers=True, computes=True, names="database"),
     Stage(
         "sqlite",
@@ -184,17 +192,21 @@ class Counts:
 @dataclass(frozen=True)
 class Result:
     """How one stage or check ended. `computed` are seconds of a core, without those of the servers: where they are far fewer
-    than the time on all cores, the stage waited."""
+    than the time on all cores, the stage waited. `failures` may be run again; `is_final`: what failed is no matter of tests."""
 
     name: str
     seconds: float
     computed: float
     is_ok: bool
     tests: Counts = Counts()
+    failures: tuple[rerun.Failure, ...] = ()
+    is_final: bool = False
+    unstable: tuple[rerun.Failure, ...] = ()
 
     def line(self) -> str:
         tests = self.tests
         counts = f"{tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped" if self.name in _stage_names() else ""
+        counts += f", {len(self.unstable)} unstable" if self.unstable else ""
         ended = "ok" if self.is_ok else "FAILED"
         return f"  {self.name:<16}{ended:<8}{self.seconds:7.1f} s, {self.computed:7.1f} s of a core  {counts}".rstrip()
 
@@ -221,20 +233,23 @@ def main() -> int:
         waiting = [stage for stage in stages if not stage.computes and not stage.alone]
         if any(stage.name == "browser" or stage.waits or stage.alone or stage.single for stage in stages):
             _build_portal()
-        with concurrent.futures.ThreadPoolExecutor() as threads:
+        threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor())
+        try:
             beside = threads.submit(_run_lane, computing, checks, start, folder, is_beside=bool(waiting))
-            try:
-                results += _run_lane(waiting, [], start, folder)
-            except BaseException:
-                _end_all()
-                raise
+            results += _run_lane(waiting, [], start, folder)
             results[:0] = beside.result()
-        results += _run_lane([stage for stage in stages if stage.alone], [], start, folder)
+            results += _run_lane([stage for stage in stages if stage.alone], [], start, folder)
+            if not extra:
+                results = _run_again(results, start, folder)
+        except BaseException:
+            _end_all()
+            raise
         is_whole = not (options.only or options.check or extra)
         if is_whole or options.results:
             _keep_reports(folder, options.results or capabilities.RESULTS)
         if is_whole:
             results.append(_compare_claims(folder))
+    rerun.write_unstable(UNSTABLE, [failure for result in results for failure in result.unstable])
     _report(results, time.monotonic() - begin)
     return 0 if all(result.is_ok for result in results) else 1
 
@@ -275,6 +290,43 @@ def _run_lane(
         return [*results, *(check.finish() for check in checking)]
 
 
+def _run_again(results: Sequence[Result], start: StartStage, folder: Path) -> list[Result]:
+    """The results after what failed was tried again, with the reports of their stages made good."""
+    stages = {stage.name: stage for stage in STAGES}
+    failures = [failure for result in results for failure in result.failures]
+    final = [result.name for result in results if not result.is_ok and (result.is_final or not result.failures)]
+    if reason := rerun.why_not(failures, final):
+        print(f"\n=== not run again: {reason}", flush=True)
+        failures = []
+    with contextlib.ExitStack() as stack:
+        environment: Mapping[str, str] = {}
+        if any(stages[failure.stage].with_servers for failure in failures):
+            environment = stack.enter_context(servers()).environment()
+
+        def run(failure: rerun.Failure, number: int) -> bool:
+            stage, report = stages[failure.stage], folder / "again" / f"{failure.stage}-{number}.xml"
+            report.parent.mkdir(exist_ok=True)
+            report.unlink(missing_ok=True)
+            print(f"\n=== again ({number} of {rerun.TRIES_MAX}): {failure.test} ({stage.name})", flush=True)
+            servers_of_stage = environment if stage.with_servers else {}
+            start(stage, servers_of_stage, test=failure.test, report=report, is_beside=False).finish()
+            if rerun.has_passed(report):
+                rerun.replace_cases(folder / f"{stage.name}.xml", report)
+                return True
+            return False
+
+        unstable = list(rerun.run_again(failures, run))
+    return [_after_again(result, unstable, folder) for result in results]
+
+
+def _after_again(result: Result, unstable: Sequence[rerun.Failure], folder: Path) -> Result:
+    passed = tuple(failure for failure in unstable if failure.stage == result.name)
+    if not passed:
+        return result
+    counts = _counts(folder / f"{result.name}.xml")
+    return replace(result, tests=counts, unstable=passed, is_ok=not counts.failed)
+
+
 def _stages_of(options: argparse.Namespace) -> list[str]:
     if options.check:
         return list(FOR_A_CHECK)
@@ -295,26 +347,42 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
 
 
 def _start_stage(
-    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool, is_beside: bool
+    stage: Stage,
+    servers_of_stage: Mapping[str, str],
+    extra: Sequence[str],
+    folder: Path,
+    *,
+    is_long: bool,
+    is_beside: bool,
+    test: str = "",
+    report: Path | None = None,
 ) -> Running:
+    """With `test`, that test of the stage and no other, on one worker, into a `report` of its own."""
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
     cores = os.cpu_count() or 1
-    workers = 1 if stage.alone or stage.single else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
-    report = folder / f"{stage.name}.xml"
+    is_single = stage.alone or stage.single or bool(test)
+    workers = 1 if is_single else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
+    report = report or folder / f"{stage.name}.xml"
     options = [
         f"--numprocesses={workers}",
         *(["--dist=loadfile", "--no-loadscope-reorder"] if stage.by_file else []),
         f"--timeout={TEST_SECONDS_MAX}",
         f"--junitxml={report}",
+        f"--failures={_failures_of(report)}",
         f"--hypothesis-profile={'search' if is_long else 'berth'}",
     ]
     is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
-    places = [] if is_named else _places(stage, is_long=is_long)
+    places = [test] if test else [] if is_named else _places(stage, is_long=is_long)
     command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *places, *extra]
     environment = _environment({**servers_of_stage, "BERTH_TEST_PROFILE": stage.profile})
-    print(f"\n=== {stage.name}: {stage.markers}{', told at its end' if is_beside else ''}", flush=True)
+    if not test:
+        print(f"\n=== {stage.name}: {stage.markers}{', told at its end' if is_beside else ''}", flush=True)
     output = folder / f"{stage.name}.txt" if is_beside else None
     return _start(stage.name, command, environment, output, report, priority=LOWEST if is_beside else None)
+
+
+def _failures_of(report: Path) -> Path:
+    return report.with_suffix(".jsonl")
 
 
 def _places(stage: Stage, *, is_long: bool) -> list[str]:
@@ -344,18 +412,15 @@ def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
 
 
 def _counts(report: Path) -> Counts:
-    """From a JUnit report; a run that broke off before writing one counts as one failure."""
+    """From a JUnit report; a run that broke off before writing one counts as one failure. A test that failed and could not be
+    tidied up after has two cases."""
     if not report.exists():
         return Counts(failed=1)
-    root = ElementTree.parse(report).getroot()
-    totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    for suite in root.iter("testsuite"):
-        for name in totals:
-            totals[name] += int(suite.get(name, "0"))
-    failed = totals["failures"] + totals["errors"]
-    cases = (case for case in root.iter("testcase") if case.find("failure") is not None or case.find("error") is not None)
-    names = dict.fromkeys(f"{case.get('classname')}::{case.get('name')}" for case in cases)
-    return Counts(totals["tests"] - failed - totals["skipped"], failed, totals["skipped"], tuple(names))
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    skipped = sum(case.find("skipped") is not None for case in cases if case not in failed)
+    names = dict.fromkeys(f"{case.get('classname')}::{case.get('name')}" for case in failed)
+    return Counts(len(cases) - len(failed) - skipped, len(failed), skipped, tuple(names))
 
 
 def _keep_reports(folder: Path, kept: Path) -> None:
@@ -398,7 +463,13 @@ class Running:
             said = self.output.read_text(errors="replace")
             print(f"\n=== {self.name}\n{said if not is_ok else said[-300:]}", end="", flush=True)
         del _under_way[self.process.pid]
-        return Result(self.name, seconds, computed, is_ok, counts)
+        failures, is_whole = rerun.read_failures(_failures_of(self.report), self.name) if self.report else ([], True)
+        is_final = self._is_broken() or not is_whole or self.name in (stage.name for stage in STAGES if stage.is_pure)
+        return Result(self.name, seconds, computed, is_ok, counts, tuple(failures), is_final=not is_ok and is_final)
+
+    def _is_broken(self) -> bool:
+        """Whether it ended in another way than by having run its tests, or failed without them."""
+        return self.report is None or not self.report.exists() or self.process.returncode not in (0, FAILED_TESTS, NO_TESTS)
 
 
 def _start_check(name: str, folder: Path, *, is_beside: bool) -> Running:
@@ -461,6 +532,10 @@ def _report(results: Sequence[Result], seconds: float) -> None:
     for result in results:
         for name in result.tests.names:
             print(f"  {name} ({result.name})")
+    unstable = [failure for result in results for failure in result.unstable]
+    for failure in unstable:
+        print(f"\n=== unstable: {failure.test} ({failure.stage}, load {failure.load}); its first failure:\n{failure.error}")
+    print(f"\nunstable: {len(unstable)} ({UNSTABLE.relative_to(ROOT)})")
     totals = [sum(getattr(result.tests, name) for result in results) for name in ("passed", "failed", "skipped")]
     print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped", flush=True)
 

@@ -10,6 +10,7 @@ import pytest
 
 from clusters.engines.interface import ExitReason, StopCause, TaskName, TaskState
 from clusters.engines.kubernetes import states
+from clusters.engines.kubernetes.cache import prune_pod
 from clusters.engines.kubernetes.record import StopRecord
 from jobs.lifecycle import exits
 from jobs.lifecycle.exit_classes import FailureClass, Reaction
@@ -141,6 +142,8 @@ def test_a_task_that_never_began_says_what_the_engine_gave_up_for() -> None:
         ("ErrImagePull", "manifest unknown: not found", "image_absent", True),
         ("ImagePullBackOff", "manifest unknown: not found", "image_absent", False),
         ("ErrImagePull", "401 Unauthorized", "image_denied", True),
+        ("ErrImagePull", 'failed to pull "h:1/denied@sha256:8401ab": EOF', "image_unreachable", False),
+        ("ErrImagePull", "reading x:1 of h:4031: 5403 bytes: unexpected end", "image_unreachable", False),
         ("ErrImagePull", "toomanyrequests: slow down", "image_rate_limited", False),
         ("ErrImagePull", "dial tcp: i/o timeout", "image_unreachable", False),
         ("ErrImageNeverPull", "not present", "image_absent", True),
@@ -153,6 +156,16 @@ def test_why_a_task_does_not_begin(reason: str, message: str, code: str, at_once
     trouble = states.find_trouble(waiting)
     assert trouble is not None
     assert (trouble.code, trouble.at_once) == (code, at_once)
+
+
+@pytest.mark.parametrize("message", ["401 Unauthorized", "not found"])
+def test_what_a_registry_refuses_where_there_is_an_account_is_tried_again(message: str) -> None:
+    """The kubelet pulls without the Secret where it does not have it soon enough."""
+    state = {"waiting": {"reason": "ErrImagePull", "message": message}}
+    with_account = samples.pod(state=state, phase="Pending", spec={"imagePullSecrets": [{"name": "account"}]})
+    trouble = states.find_trouble(prune_pod(with_account))
+    assert trouble is not None
+    assert not trouble.at_once
 
 
 @pytest.mark.parametrize("reason", sorted({*states._BAD_IMAGE, *states._CANNOT_RUN}))

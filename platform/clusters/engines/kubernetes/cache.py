@@ -226,10 +226,11 @@ def prune_pod(document: Json) -> Json:
     metadata, spec = document.get("metadata") or {}, document.get("spec") or {}
     kept = ["name", "namespace", "uid", "resourceVersion", "labels", "annotations", "finalizers"]
     kept += ["deletionTimestamp", "deletionGracePeriodSeconds", "creationTimestamp"]
+    kept_of_spec = ("nodeName", "schedulingGates", "terminationGracePeriodSeconds", "imagePullSecrets")
     return {
         "metadata": {name: metadata[name] for name in kept if name in metadata},
         "spec": {
-            **{name: spec[name] for name in ("nodeName", "schedulingGates", "terminationGracePeriodSeconds") if name in spec},
+            **{name: spec[name] for name in kept_of_spec if name in spec},
             "containers": [{"name": item.get("name"), "image": item.get("image")} for item in spec.get("containers") or []],
         },
         "status": document.get("status") or {},

@@ -8,6 +8,7 @@ UNREACHABLE.
 
 from __future__ import annotations
 
+import re
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ _BAD_IMAGE = {  # By the kubelet's reason, entries of the exit classification.
     "SignatureValidationFailed": "image_denied",
 }
 _AT_ONCE = frozenset({"image_absent", "image_denied", "workload_invalid"})
+_QUOTED = re.compile(r'"[^"\s]*"')  # References and addresses in a message of a container runtime.
+_STATUS_DENIED, _STATUS_ABSENT, _STATUS_LIMITED = (re.compile(rf"\b(?:{codes})\b") for codes in ("401|403", "404", "429"))
 _CANNOT_RUN = frozenset({"ContainerCannotRun", "StartError", "CreateContainerError", "RunContainerError"})
 _KUBELET_REFUSED = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError", "NodeShutdown", "Terminated")
 _EVER_RAN = "used to be Running"
@@ -86,9 +89,11 @@ def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
     reason, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))
     status = pod.get("status") or {}
     if reason in _BAD_IMAGE:
-        code = _pull_code(message) if reason in _PULLING else _BAD_IMAGE[reason]
-        text = f"Image {container_image(pod)!r}: {reason}: {message}"[:_EVIDENCE_LENGTH]
-        return Trouble(code, text, code in _AT_ONCE and reason != "ImagePullBackOff", _scheduled_at(pod))
+        image = container_image(pod)
+        code = _pull_code(message, image) if reason in _PULLING else _BAD_IMAGE[reason]
+        text = f"Image {image!r}: {reason}: {message}"[:_EVIDENCE_LENGTH]
+        at_once = code in _AT_ONCE and reason != "ImagePullBackOff" and not (reason in _PULLING and _has_account(pod))
+        return Trouble(code, text, at_once, _scheduled_at(pod))
     if reason in _CANNOT_RUN:
         return Trouble("start_failed", f"{reason}: {message}"[:_EVIDENCE_LENGTH], False, _scheduled_at(pod))
     unscheduled = condition(pod, "PodScheduled")
@@ -265,14 +270,22 @@ def _asked_before(stop: StopRecord, finished: datetime | None) -> bool:
     return finished is None or finished.timestamp() + 1.0 > int(stop.asked_at.timestamp())
 
 
-def _pull_code(message: str) -> str:
-    """Why a pull failed, by the words of the container runtime; there are no codes."""
-    text = message.lower()
-    if any(word in text for word in ("toomanyrequests", "429", "rate limit")):
+def _has_account(pod: Mapping[str, Any]) -> bool:
+    """Whether the image is pulled with an account. A kubelet that does not have the Secret within a second of the pod's arrival
+    pulls without it, and the registry refuses; ten seconds later it tries again, with the Secret."""
+    return bool((pod.get("spec") or {}).get("imagePullSecrets"))
+
+
+def _pull_code(message: str, image: str) -> str:
+    """Why a pull failed, by the words of the container runtime; there are no codes. Names and digests say nothing of it, whatever
+    words and numbers are in them."""
+    text = _QUOTED.sub("", message.replace(image, "") if image else message).lower()
+    if any(word in text for word in ("toomanyrequests", "rate limit")) or _STATUS_LIMITED.search(text):
         return "image_rate_limited"
-    if any(word in text for word in ("unauthorized", "denied", "forbidden", "401", "403", "authentication required")):
+    refusals = ("unauthorized", "denied", "forbidden", "authentication required", "authorization failed")
+    if any(word in text for word in refusals) or _STATUS_DENIED.search(text):
         return "image_denied"
-    if any(word in text for word in ("not found", "manifest unknown", "name unknown", "404")):
+    if any(word in text for word in ("not found", "manifest unknown", "name unknown")) or _STATUS_ABSENT.search(text):
         return "image_absent"
     return "image_unreachable"
 

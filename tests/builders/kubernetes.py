@@ -49,6 +49,14 @@ USER = 10_001  # Restricted Pod Security admits no root.
 TOLERATION: Mapping[str, str] = {"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}
 
 
+def allow_plain_http(cluster: Cluster, registry: str) -> None:
+    """Have the nodes speak to the registry `HOST:PORT` over plain HTTP."""
+    for node in cluster.nodes:
+        place = node.registries / registry
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "hosts.toml").write_text(f'[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n')
+
+
 @pytest.fixture(scope="session")
 def kubernetes_cluster() -> Iterator[Cluster]:
     """A control plane and one real node with 4 simulated GPUs, shared by the whole run."""

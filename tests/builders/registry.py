@@ -154,6 +154,11 @@ class RealRegistry:
             subprocess.run(command, check=True, capture_output=True, timeout=60, env={**os.environ, "HOME": made})
             return said.read_text().strip()
 
+    def change_password(self, password: str) -> None:
+        """The registry takes this one, and no earlier one, from its next request on."""
+        self.password = password
+        (self.folder / "htpasswd").write_text(f"{USER}:{_bcrypt(password)}\n")
+
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

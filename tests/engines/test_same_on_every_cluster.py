@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.builders.command import berth
+from tests.builders.kubernetes import allow_plain_http
 from tests.builders.live import ENDED, Json, LivePlatform, running_platform, wait_until
 from tests.builders.registry import PASSWORD, USER, RealRegistry, registry, shell
 
@@ -69,10 +70,7 @@ CASES = (
 def images(kubernetes_cluster: Cluster) -> Iterator[RealRegistry]:
     """A registry that both clusters reach, with plain HTTP as containerd is told."""
     with registry(password=PASSWORD, address=kubernetes_cluster.host) as found:
-        for node in kubernetes_cluster.nodes:
-            place = node.registries / found.host
-            place.mkdir(parents=True, exist_ok=True)
-            (place / "hosts.toml").write_text(f'[host."http://{found.host}"]\n  capabilities = ["pull", "resolve"]\n')
+        allow_plain_http(kubernetes_cluster, found.host)
         yield found
 
 

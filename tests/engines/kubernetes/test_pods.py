@@ -25,6 +25,7 @@ from clusters.engines.interface import (
     ImageKind,
     ImageRef,
     NotRunning,
+    PullAccount,
     Retry,
     Stop,
     StopCause,
@@ -35,10 +36,13 @@ from clusters.engines.interface import (
     TerminalSize,
     Workload,
 )
-from clusters.engines.kubernetes import names
+from clusters.engines.kubernetes import names, states
 from clusters.engines.kubernetes.api import Conflict
 from clusters.engines.kubernetes.record import Gate
 from kernel.resources import Resources
+from tests.builders.kubernetes import allow_plain_http
+from tests.builders.registry import PASSWORD, USER, RealRegistry, registry
+from tests.builders.registry import shell as registry_shell
 from tests.contract.engines.bench import Behaviour, Script, ignores_signals, runs_on, succeeds, writes
 from tests.engines.kubernetes.conftest import Place
 
@@ -210,6 +214,43 @@ def test_an_image_that_cannot_be_had_ends_the_task_with_the_reason(open_place: C
     assert task.exit.reason is ExitReason.START_FAILED
     assert task.exit.given_up == "image_unreachable"
     assert "127.0.0.1:9/nothing:1" in task.exit.evidence
+
+
+def pulls_with(place: Place, images: RealRegistry, password: str) -> Workload:
+    """A task whose image the registry gives to that account alone."""
+    allow_plain_http(place.cluster, images.host)
+    images.push("team/shell:1", [registry_shell()])
+    account = PullAccount(images.host, USER, password)
+    image = ImageRef(ImageKind.REGISTRY, "", f"{images.host}/team/shell:1", pull=account)
+    return replace(place.bench.workload(succeeds()), image=image)
+
+
+def test_an_account_that_the_registry_refuses_ends_the_task_as_denied(open_place: Callable[..., Place]) -> None:
+    place = open_place(image_patience_seconds=1.0)
+    with registry(password=PASSWORD, address=place.cluster.host) as images:
+        workload = pulls_with(place, images, "another")
+        place.engine.ensure([workload])
+        (task,) = place.bench.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert (task.exit.reason, task.exit.given_up) == (ExitReason.START_FAILED, "image_denied")
+
+
+def test_an_account_that_is_refused_at_first_is_tried_again(place: Place) -> None:
+    """As where a kubelet pulls before it has the account's Secret."""
+    with registry(password=PASSWORD, address=place.cluster.host) as images:
+        workload = pulls_with(place, images, "next")
+        place.engine.ensure([workload])
+        place.bench.wait_until(lambda: _is_refused(place, workload), "the refusal")
+        images.change_password("next")
+        (task,) = place.bench.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert task.exit.code == 0
+
+
+def _is_refused(place: Place, workload: Workload) -> bool:
+    assert _state(place, workload) is TaskState.PENDING
+    trouble = states.find_trouble(place.pod(workload.attempt_id))
+    return trouble is not None and trouble.code == "image_denied"
 
 
 def test_what_no_node_takes_ends_with_the_schedulers_words(open_place: Callable[..., Place]) -> None:

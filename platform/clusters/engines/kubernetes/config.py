@@ -75,7 +75,7 @@ class KubernetesConfig:
     parallel: int = 8
     connect_seconds: float = 5.0
     read_seconds: float = 30.0
-    image_patience_seconds: float = 60.0  # How long an image that cannot be had is waited for.
+    image_patience_seconds: float = 60.0  # How long an image is waited for from its first failed pull.
     unschedulable_patience_seconds: float = 300.0
     log_quota_bytes: int = 256 * 1024**2
     tombstone_days: int = 7

@@ -18,6 +18,7 @@ from clusters.engines.kubernetes.api import AlreadyExists, Api, ApiRefused, Conf
 from clusters.engines.kubernetes.cache import Cache, by_label
 from clusters.engines.kubernetes.config import OBJECT_KINDS, PODS, KubernetesConfig
 from clusters.engines.kubernetes.gates import Gates
+from clusters.engines.kubernetes.patience import Patience
 from clusters.engines.kubernetes.pods import Pods, in_order
 from clusters.engines.kubernetes.record import Gate, GateTask, GateUnreadable, PodId, read_gate
 from clusters.engines.kubernetes.stopping import Stopper
@@ -41,6 +42,7 @@ class AttemptView:
         self._gate_cache, self._pod_cache = caches
         self._gates, self._pods, self._stopper = gates, pods, stopper
         self._asked_at: dict[uuid.UUID, float] = {}
+        self._patience = Patience(config)
 
     def observe(self) -> Observations:
         """Raises EngineUnreachable and ApiRefused. The answer is complete where lists were made for it: of a new cluster and of a
@@ -57,6 +59,7 @@ class AttemptView:
             read_at -= timedelta(seconds=max(cache.heard_seconds_ago() for cache in both))
         live = self._live_gates()
         pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
+        self._patience.keep({pod["metadata"]["uid"] for found in pods.values() for pod in found})
         if self._drive(live, pods, complete=complete):
             live, pods = self._live_gates(), by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         items = [item for gate in live.values() if (item := self._look(gate, pods, complete=complete)) is not None]
@@ -210,8 +213,9 @@ class AttemptView:
             trouble = states.find_trouble(pod) if pod is not None else None
             if pod is None or trouble is None or gate.tasks[place].name in gate.verdicts:
                 continue
-            if trouble.at_once or _lasts(trouble, self._config):
-                verdicts[gate.tasks[place].name] = f"{trouble.code}: {trouble.text}"
+            lasting = self._patience.find_lasting(pod["metadata"]["uid"], trouble, datetime.now(UTC))
+            if lasting is not None:
+                verdicts[gate.tasks[place].name] = f"{lasting.code}: {lasting.text}"
                 ending.append(pod)
         if verdicts:
             with contextlib.suppress(Conflict, NotFound):
@@ -285,8 +289,3 @@ def _hold_back(gate: Gate, tasks: Sequence[TaskObservation]) -> list[TaskObserva
         else task
         for task in tasks
     ]
-
-
-def _lasts(trouble: states.Trouble, config: KubernetesConfig) -> bool:
-    patience = config.unschedulable_patience_seconds if trouble.code == "unschedulable" else config.image_patience_seconds
-    return trouble.since is not None and datetime.now(UTC) - trouble.since > timedelta(seconds=patience)

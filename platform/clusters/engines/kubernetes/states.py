@@ -42,12 +42,14 @@ _EVIDENCE_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a task has not begun. `at_once`: it never will; else it may, and is waited for. Codes begin the evidence of its end."""
+    """Why a task has not begun. `at_once`: it never will; else it may, and is waited for, `since` then where the cluster tells.
+    `repeats`: the kubelet waits until it tries again, and may say no more of why. Codes begin the evidence of its end."""
 
     code: str
     text: str
-    at_once: bool
-    since: datetime | None
+    at_once: bool = False
+    since: datetime | None = None
+    repeats: bool = False
 
 
 def observe_task(gate: Gate, place: int, pod: Mapping[str, Any] | None) -> TaskObservation:
@@ -92,15 +94,16 @@ def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
         image = container_image(pod)
         code = _pull_code(message, image) if reason in _PULLING else _BAD_IMAGE[reason]
         text = f"Image {image!r}: {reason}: {message}"[:_EVIDENCE_LENGTH]
-        at_once = code in _AT_ONCE and reason != "ImagePullBackOff" and not (reason in _PULLING and _has_account(pod))
-        return Trouble(code, text, at_once, _scheduled_at(pod))
+        repeats = reason == "ImagePullBackOff"
+        at_once = code in _AT_ONCE and not repeats and not (reason in _PULLING and _has_account(pod))
+        return Trouble(code, text, at_once=at_once, repeats=repeats)
     if reason in _CANNOT_RUN:
-        return Trouble("start_failed", f"{reason}: {message}"[:_EVIDENCE_LENGTH], False, _scheduled_at(pod))
+        return Trouble("start_failed", f"{reason}: {message}"[:_EVIDENCE_LENGTH])
     unscheduled = condition(pod, "PodScheduled")
     gates = (pod.get("spec") or {}).get("schedulingGates")
     if unscheduled.get("reason") == "Unschedulable" and not gates and status.get("phase") == "Pending":
         text = f"The cluster's scheduler finds no place: {unscheduled.get('message', '')}"[:_EVIDENCE_LENGTH]
-        return Trouble("unschedulable", text, False, read_time(unscheduled.get("lastTransitionTime")))
+        return Trouble("unschedulable", text, since=read_time(unscheduled.get("lastTransitionTime")))
     return None
 
 
@@ -292,10 +295,6 @@ def _pull_code(message: str, image: str) -> str:
 
 def _deleted_at(pod: Mapping[str, Any]) -> object:
     return (pod.get("metadata") or {}).get("deletionTimestamp")
-
-
-def _scheduled_at(pod: Mapping[str, Any]) -> datetime | None:
-    return read_time(condition(pod, "PodScheduled").get("lastTransitionTime"))
 
 
 def _transition(pod: Mapping[str, Any]) -> datetime | None:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 TESTS_MAX = 25  # More at once are no chance.
 TRIES_MAX = 3  # With the first, among the others.
 ERROR_LINES = 30  # Of a first failure, the last: what was compared stands there.
-COLLECTING = "collect"  # As `tests/builders/failures.py` has it.
+COLLECTING = "collect"  # Instead of a test's phase: nothing of the file, or of the run, was tried.
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,10 +213,6 @@ def awaited_clusters() -> set[uuid.UUID]:
     return set(Cluster.objects.filter(lost_at__isnull=True).values_list("pk", flat=True))
 
 
-def node_names(cluster_id: uuid.UUID) -> tuple[str, ...]:
-    return tuple(Node.objects.filter(cluster_id=cluster_id).order_by("name").values_list("name", flat=True))
-
-
 def _cluster(row: Cluster) -> ClusterFacts:
     return ClusterFacts(
         id=row.pk,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-COLLECTING = "collect"  # Instead of a test's phase: nothing of the file, or of the run, was tried.
+from tools.rerun import COLLECTING
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

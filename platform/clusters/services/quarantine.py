@@ -88,13 +88,6 @@ def is_quarantined(cluster_id: uuid.UUID) -> bool:
     return Cluster.objects.filter(pk=cluster_id, quarantine_since_at__isnull=False).exists()
 
 
-def may_launch(cluster_id: uuid.UUID) -> bool:
-    """Whether attempts may be handed to the cluster: not before it was compared with a restored database."""
-    return not Cluster.objects.filter(
-        pk=cluster_id, quarantine_since_at__isnull=False, quarantine_looked_at__isnull=True
-    ).exists()
-
-
 def current_holds() -> Holds:
     """What may not start now. One query in normal operation."""
     clusters = list(Cluster.objects.filter(quarantine_since_at__isnull=False).order_by("name"))

@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Callable[..., Run]:
         for name, text in {"conftest": CONFTEST, **files}.items():
             (place / f"{name}.py").write_text(text)
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n  kubernetes\n")
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}", "BERTH_TEST_PREPARED": ""}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
         done = subprocess.run(
             [sys.executable, "-c", RUN, "--only", stage],
             cwd=tmp_path,

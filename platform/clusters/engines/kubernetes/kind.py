@@ -157,11 +157,6 @@ def named_container(found: Json, name: str, *ports: Json) -> Json:
     return {**found, "spec": {**found["spec"], "containers": [container]}}
 
 
-def port_of(plan: Plan, place: int, name: str) -> int | None:
-    """The number of a task's port, where it has one of this name."""
-    return plan.gate.tasks[place].ports.get(name)
-
-
 def texts_in(value: object) -> Iterator[str]:
     """All texts of a document, however deep."""
     if isinstance(value, str):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builders.command import berth
-from tests.builders.kubernetes import PYTHON_IMAGE
+from tests.builders.kubernetes import PYTHON_IMAGE, resets_before_handshakes
 from tests.builders.live import Json, LivePlatform, wait_until
 
 if TYPE_CHECKING:
     from tools.kubernetes.cluster import Cluster
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.database, pytest.mark.timeout(600), resets_before_handshakes]
 
 NAME = "k8s"
 PATIENCE = 120.0

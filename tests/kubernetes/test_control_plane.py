@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.builders.kubernetes import PYTHON_IMAGE, TOLERATION, pod, skip_without_kubernetes
+from tests.builders.kubernetes import PYTHON_IMAGE, TOLERATION, pod, resets_before_handshakes, skip_without_kubernetes
 from tools.kubernetes.api import ApiRefused
 from tools.kubernetes.cluster import Cluster
 from tools.kubernetes.programs import VERSION
 from tools.progress import Stop
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = [pytest.mark.kubernetes, resets_before_handshakes]
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS_MAX = 120.0

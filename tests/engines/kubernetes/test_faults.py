@@ -13,13 +13,14 @@ import pytest
 
 from clusters.engines.interface import EngineUnreachable, Retry, Stop, StopCause, Stopping, TaskState
 from clusters.engines.kubernetes import open_engine
+from tests.builders.kubernetes import resets_before_handshakes
 from tests.contract.engines.bench import Bench, ends_politely
 from tests.contract.engines.kubernetes_bench import config_of, remove_everything
 
 if TYPE_CHECKING:
     from tools.kubernetes.cluster import Cluster
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300), resets_before_handshakes]
 LOST_SECONDS = 120.0  # The control plane believes a node for 40 to 50 seconds.
 
 

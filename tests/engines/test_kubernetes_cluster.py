@@ -138,8 +138,8 @@ def test_it_is_drained_and_then_removed(live_platform: LivePlatform, own_kuberne
     wait_until(lambda: not_refused(live_platform), "what the ended attempts left", timeout=PATIENCE)
     assert NAME not in berth(operator, "clusters", "list")
     assert pools_of(live_platform) == []
-    left = own_kubernetes_cluster.kubectl("get", "pods", "-A", "-l", f"berth.dev/cluster={added['id']}", "-o", "name")
-    assert left.strip() == ""
+    of_berth = ("get", "pods", "-A", "-l", f"berth.dev/cluster={added['id']}", "-o", "name")
+    wait_until(lambda: not own_kubernetes_cluster.kubectl(*of_berth).strip(), "the kubelet's own end of the last pod")
     assert live_platform.operator.job(job)["state"] == "stopped"
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from clusters.engines.kubernetes.api import (
     TokenBucket,
     refusal,
 )
+from clusters.engines.kubernetes.client import ClientTransport
 from clusters.engines.kubernetes.config import ConfigInvalid
 from clusters.engines.kubernetes.credentials import read_kubeconfig
 
@@ -158,3 +162,38 @@ def test_the_rate_is_kept_and_those_who_wait_keep_their_order() -> None:
 def test_a_kubeconfig_that_reaches_for_this_server_is_refused(text: str, word: str) -> None:
     with pytest.raises(ConfigInvalid, match=word):
         read_kubeconfig(text)
+
+
+def kubeconfig(*, authority: str) -> str:
+    names = {"client-certificate-data": "certificate", "client-key-data": "key"}
+    user = {name: base64.b64encode(text.encode()).decode() for name, text in names.items()}
+    return json.dumps(
+        {
+            "current-context": "there",
+            "contexts": [{"name": "there", "context": {"cluster": "there", "user": "us"}}],
+            "clusters": [{"name": "there", "cluster": {"server": "https://k.test", "certificate-authority-data": authority}}],
+            "users": [{"name": "us", "user": user}],
+        }
+    )
+
+
+def test_keys_of_a_cluster_are_on_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed removes no file, and the client's own way is a temporary one for each."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    transport = ClientTransport(kubeconfig(authority=base64.b64encode(b"authority").decode()), connections=1)
+
+    given = transport._client.configuration
+    assert [Path(name).read_text() for name in (given.ssl_ca_cert, given.cert_file, given.key_file)] == [
+        "authority",
+        "certificate",
+        "key",
+    ]
+    assert list(tmp_path.iterdir()) == []
+    transport.close()
+    assert not Path(given.key_file).exists()
+
+
+def test_a_certificate_that_is_no_base64_is_refused() -> None:
+    with pytest.raises(ConfigInvalid, match="certificate-authority-data"):
+        ClientTransport(kubeconfig(authority="!"), connections=1)

@@ -6,15 +6,21 @@ over the network from an operator, and would run or read something on this serve
 
 from __future__ import annotations
 
+import base64
+import binascii
+import os
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clusters.engines.interface import EngineUnreachable
-from clusters.engines.kubernetes.config import ConfigInvalid
+from clusters.engines.kubernetes.config import KUBECONFIG, ConfigInvalid, wrong_with
 from clusters.engines.kubernetes.credentials import read_kubeconfig
+from kernel.words import Text
 
 _CHUNK_BYTES = 64 * 1024
 _WEBSOCKET_SECONDS = 10.0
+_FILES = (("clusters", "cluster", ("certificate-authority",)), ("users", "user", ("client-certificate", "client-key")))
 
 
 class ClientTransport:
@@ -27,9 +33,13 @@ class ClientTransport:
         settings = client.Configuration()
         settings.retries = False
         settings.connection_pool_maxsize = connections
+        files: list[int] = []
+        self._release = weakref.finalize(self, _close, files)
         try:
             if kubeconfig:
-                load.load_kube_config_from_dict(read_kubeconfig(kubeconfig), client_configuration=settings, persist_config=False)
+                document = read_kubeconfig(kubeconfig)
+                _keep_in_memory(document, files)
+                load.load_kube_config_from_dict(document, client_configuration=settings, persist_config=False)
             else:
                 load.load_incluster_config(client_configuration=settings)
         except config.ConfigException as error:
@@ -87,6 +97,7 @@ class ClientTransport:
 
     def close(self) -> None:
         self._client.rest_client.pool_manager.clear()
+        self._release()
 
 
 class ClientResponse:
@@ -118,6 +129,36 @@ class ClientResponse:
     def close(self) -> None:
         self._answer.close()
         self._answer.release_conn()
+
+
+def _keep_in_memory(document: Mapping[str, Any], files: list[int]) -> None:
+    """Replace certificates and keys in the document by names of files that no disk has; their descriptors are added to `files`.
+
+    The client reads them by name whenever it connects. By itself it writes them to temporary files, which it removes when the
+    interpreter ends; a process that is killed, or leaves at once, would leave the keys of clusters there for good.
+    """
+    for group, kind, words in _FILES:
+        for entry in document.get(group) or []:
+            inner: dict[str, Any] = entry[kind] if isinstance(entry, dict) and isinstance(entry.get(kind), dict) else {}
+            for word in words:
+                if text := inner.pop(f"{word}-data", None):
+                    files.append(os.memfd_create(word))
+                    _write(files[-1], f"{word}-data", str(text))
+                    inner[word] = f"/proc/self/fd/{files[-1]}"
+
+
+def _write(file: int, word: str, text: str) -> None:
+    try:
+        content = base64.b64decode("".join(text.split()), validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise ConfigInvalid([wrong_with(KUBECONFIG, Text(f"`{word}` is no Base64", f"`{word}` 不是 Base64"))]) from error
+    with open(file, "wb", closefd=False) as writer:
+        writer.write(content)
+
+
+def _close(files: list[int]) -> None:
+    while files:
+        os.close(files.pop())
 
 
 def _encode(body: Any) -> bytes:

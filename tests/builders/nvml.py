@@ -22,7 +22,7 @@ LIBRARY = "libnvidia-ml.so.1"
 SCRIPT = "NVML_STAND_IN"
 GPU_IS_LOST, NOT_SUPPORTED, DRIVER_NOT_LOADED = 15, 3, 9
 HW_THERMAL = 0x40  # NVML's bit of a clock slowed down by the device because of its heat.
-EVERYTHING = 0xFF
+EVERYTHING = 0x1FF
 GIB = 1024**3
 
 
@@ -58,6 +58,7 @@ class StandIn:
         self.folder = folder
         self._cards: tuple[Card, ...] = ()
         self._xids: list[tuple[int, int]] = []
+        self._held: Mapping[tuple[str, int], int] = {}
         self._init, self._delay_millis = 0, 0
 
     @classmethod
@@ -81,6 +82,11 @@ class StandIn:
     def answer(self, *, init: int = 0, delay_millis: int = 0) -> None:
         """What the driver answers to the first call, and how long every call takes."""
         self._init, self._delay_millis = init, delay_millis
+        self._write()
+
+    def hold(self, held: Mapping[tuple[str, int], int]) -> None:
+        """How many bytes of which device which process holds from now on."""
+        self._held = held
         self._write()
 
     def xid(self, uuid: str, code: int) -> None:
@@ -110,6 +116,8 @@ class StandIn:
     def _write(self) -> None:
         lines = [f"init {self._init}", f"delay {self._delay_millis}"]
         lines += [card.line(index) for index, card in enumerate(self._cards)]
+        places = {card.uuid: index for index, card in enumerate(self._cards)}
+        lines += [f"process {places[uuid]} {pid} {used}" for (uuid, pid), used in self._held.items()]
         lines += [f"xid {number} {index} {code}" for number, (index, code) in enumerate(self._xids, 1)]
         part = self._script.with_suffix(".part")
         part.write_text("\n".join(lines) + "\n")

@@ -66,7 +66,12 @@ _TABLE = (
         "Share of time in which any kernel ran, mean over the task's devices. It does not say how full the device was.",
         _GPU_TASK,
     ),
-    Metric("gpu_memory_bytes", Unit.BYTES, "Device memory in use, summed over the task's devices.", _GPU_TASK),
+    Metric(
+        "gpu_memory_bytes",
+        Unit.BYTES,
+        "Device memory in use, summed over the task's devices; of a shared one its own where it is known.",
+        _GPU_TASK,
+    ),
     Metric("gpu_power_watts", Unit.WATTS, "Power drawn, summed over the task's devices.", _GPU_TASK),
     Metric("gpu_temperature_celsius", Unit.CELSIUS, "Temperature of the device; the hottest of the task's devices.", _GPU_TASK),
     Metric("gpu_xid_code", Unit.CODE, "Last Xid error that the driver reported since the engine started; 0 is none.", _GPU),

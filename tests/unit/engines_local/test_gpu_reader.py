@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from time import monotonic
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from clusters.engines.interface import GpuFaultKind
-from clusters.engines.local import gpus
+from clusters.engines.local import gpus, measure
 from clusters.engines.local.gpus import GpuReading, Gpus
 from tests.builders.live import wait_until
 from tests.builders.nvml import DRIVER_NOT_LOADED, EVERYTHING, GIB, GPU_IS_LOST, HW_THERMAL, Card, StandIn
@@ -28,6 +34,7 @@ def nvml(library: StandIn) -> Iterator[StandIn]:
     """Two devices, and a reader that has not asked the driver yet."""
     gpus._nvml.cache_clear()
     library.answer()
+    library.hold({})
     yield library.put(FIRST, SECOND)
     library.answer(init=DRIVER_NOT_LOADED)
     gpus._nvml.cache_clear()
@@ -53,13 +60,43 @@ def test_devices_are_listed_as_the_driver_names_them(nvml: StandIn) -> None:
 
 def test_what_a_device_says_is_measured(nvml: StandIn) -> None:
     nvml.put(replace(FIRST, utilisation=87, used_bytes=9 * GIB, milliwatts=512_500, celsius=71), SECOND)
-    assert reader().read("GPU-1") == GpuReading(0.87, 9 * GIB, 512.5, 71, xid_code=0)
+    assert reader().read("GPU-1") == GpuReading(0.87, 9 * GIB, 512.5, 71, 0, {})
+
+
+def test_tasks_that_share_a_device_each_have_the_memory_of_their_own_processes(nvml: StandIn) -> None:
+    nvml.put(replace(FIRST, used_bytes=9 * GIB), replace(SECOND, used_bytes=2 * GIB))
+    with contextlib.ExitStack() as stack:
+        shell = stack.enter_context(
+            subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+        )
+        other = stack.enter_context(subprocess.Popen(["sleep", "600"]))
+        assert shell.stdout is not None
+        child = int(shell.stdout.readline())
+        stack.callback(lambda: [os.kill(pid, signal.SIGKILL) for pid in (child, shell.pid, other.pid)])
+        nvml.hold({("GPU-1", child): 5 * GIB, ("GPU-1", other.pid): 3 * GIB, ("GPU-1", 1): GIB, ("GPU-2", other.pid): GIB})
+        tasks: Any = [a_task("a", shell.pid, "GPU-1"), a_task("b", other.pid, "GPU-1", "GPU-2")]
+        readings = {name: reader().read(name) for name in ("GPU-1", "GPU-2")}
+        assert memory_of(tasks, readings) == {"a": 5 * GIB, "b": (3 + 2) * GIB}  # The other device is its own.
+        assert memory_of(tasks[:1], readings) == {"a": 9 * GIB}
+        nvml.put(replace(FIRST, used_bytes=9 * GIB, unsupported=256), SECOND)
+        assert memory_of(tasks[:2], {"GPU-1": reader().read("GPU-1")}) == {"a": 9 * GIB, "b": 9 * GIB}
+
+
+def a_task(name: str, pid: int, *gpus: str) -> SimpleNamespace:
+    return SimpleNamespace(
+        attempt_id=name, record=SimpleNamespace(role="worker", index=0, gpus=gpus), started=SimpleNamespace(pid=pid)
+    )
+
+
+def memory_of(tasks: Any, readings: Mapping[str, GpuReading]) -> dict[str, float]:
+    held = measure._held(tasks, readings)
+    return {sample.subject.split(":")[1]: sample.value for sample in held if sample.metric == "gpu_memory_bytes"}
 
 
 def test_what_a_device_does_not_support_is_left_out_and_nothing_else(nvml: StandIn) -> None:
     nvml.put(replace(FIRST, unsupported=1 | 4, used_bytes=GIB), replace(SECOND, unsupported=EVERYTHING))
     quiet = reader()
-    assert quiet.read("GPU-1") == GpuReading(None, GIB, None, 35, xid_code=0)
+    assert quiet.read("GPU-1") == GpuReading(None, GIB, None, 35, 0, {})
     assert quiet.read("GPU-2").utilization_ratio is None
     assert kinds(quiet) == []
 

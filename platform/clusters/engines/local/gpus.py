@@ -8,7 +8,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import ModuleType
@@ -37,6 +37,7 @@ class GpuReading:
     power_watts: float | None = None
     temperature_celsius: int | None = None
     xid_code: int | None = None
+    memory_by_process: Mapping[int, int] | None = None  # Bytes by the host's process id.
 
 
 class Gpus:
@@ -130,6 +131,7 @@ class Gpus:
                 power_watts=_ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
                 temperature_celsius=_ask(lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
                 xid_code=self._xids.last(identifier),
+                memory_by_process=_ask(lambda: _memory_by_process(nvml.nvmlDeviceGetComputeRunningProcesses(handle))),
             )
         return GpuReading(xid_code=self._xids.last(identifier))
 
@@ -313,6 +315,13 @@ def _ask(question: Any) -> Any:
     with _nvml_errors():
         return question()
     return None
+
+
+def _memory_by_process(told: Sequence[Any]) -> dict[int, int] | None:
+    """None where the driver names processes and not what they hold."""
+    if any(process.usedGpuMemory is None for process in told):
+        return None
+    return {int(process.pid): int(process.usedGpuMemory) for process in told}
 
 
 def _text(value: str | bytes) -> str:

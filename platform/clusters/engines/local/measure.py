@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import psutil
 
@@ -118,9 +120,27 @@ def _subject(task: LiveTask) -> str:
 
 
 def _held(tasks: Sequence[LiveTask], readings: Mapping[str, GpuReading]) -> Iterable[Sample]:
+    """What each task's devices say; the memory of a device that tasks share is that of the task's own processes where the driver
+    says it, else the device's."""
+    holders = Counter(identifier for task in tasks for identifier in task.record.gpus)
+    shared = {identifier for identifier, number in holders.items() if number > 1 and identifier in readings}
+    everything = processes.read_all() if shared else {}
     for task in tasks:
-        held = [readings[identifier] for identifier in task.record.gpus if identifier in readings]
+        members = {task.started.pid, *processes.descendants(everything, [task.started.pid])}
+        held = [
+            _own(readings[identifier], members, everything) if identifier in shared else readings[identifier]
+            for identifier in task.record.gpus
+            if identifier in readings
+        ]
         yield from (Sample(_subject(task), metric, value) for metric, value in _gpu_values(held).items())
+
+
+def _own(reading: GpuReading, members: Collection[int], everything: Collection[int]) -> GpuReading:
+    """As it was where the driver names no process, or none that this namespace knows."""
+    held = reading.memory_by_process or {}
+    if not any(pid in everything for pid in held):
+        return reading
+    return replace(reading, memory_bytes=sum(held.get(pid, 0) for pid in members))
 
 
 def _fill_in(used: cgroups.Usage, task: LiveTask, everything: Mapping[int, processes.Process]) -> cgroups.Usage:

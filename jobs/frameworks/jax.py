@@ -1,7 +1,7 @@
 """`jax`: one process a task, joined by `jax.distributed`.
 
 JAX reads the coordinator's address from JAX_COORDINATOR_ADDRESS by itself, but takes the number of processes and its own
-number only from arguments or from clusters it knows (jax 0.10, `jax/_src/distributed.py`). So a program says, before anything
+number only from arguments or from clusters it knows (jax 0.10, jax._src.distributed). So a program says, before anything
 else of JAX:
 
     jax.distributed.initialize(

@@ -16,10 +16,12 @@ from tests.architecture.sources import ROOT, place, product_modules, tracked_fil
 from tools import lifecycle_page
 
 DOCUMENTS = tuple(path for path in tracked_files() if path.suffix == ".md")
+SOURCES = tuple(path for path in tracked_files() if path.suffix == ".py")
 ENTRANCES = ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/README.md")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FILE_NAMED = re.compile(r"`((?:platform|tenants|jobs|images|storage|client|tools|tests|docs|examples|deploy|bench)/[\w./-]+)`")
+MODULE_NAMED = re.compile(r"`([\w/]+\.py)`")
 BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z-]+)(?: ([a-z]+))?", re.MULTILINE)
 BERTH_HINT = re.compile(r"(?:`|hint=f?\")berth ([a-z][a-z-]*)(?: ([a-z]+)(?![-\w{]))?")
 MAKE_TARGET = re.compile(r"(?:`|^[ $]*)make ([a-z][a-z-]*)", re.MULTILINE)
@@ -57,12 +59,19 @@ def test_every_relative_link_leads_somewhere():
 
 def test_every_file_that_is_named_exists():
     missing = []
-    for path in DOCUMENTS:
+    for path in (*DOCUMENTS, *SOURCES):
         for name in FILE_NAMED.findall(path.read_text(encoding="utf-8")):
             if not (ROOT / name.rstrip("./")).exists():
                 missing.append(f"{path.relative_to(ROOT)}: {name}")
 
     assert not missing
+
+
+def test_every_module_that_a_docstring_or_comment_names_exists():
+    ours = [f"/{path.relative_to(ROOT).as_posix()}" for path in SOURCES]
+    named = {(path, name) for path in SOURCES for name in MODULE_NAMED.findall(path.read_text(encoding="utf-8"))}
+
+    assert not [f"{path.relative_to(ROOT)}: {name}" for path, name in named if not any(at.endswith(f"/{name}") for at in ours)]
 
 
 @pytest.mark.parametrize("name", ENTRANCES)

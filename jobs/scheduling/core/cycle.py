@@ -1,7 +1,7 @@
 """One pass: which jobs start, which wait and why, and which running gangs make room.
 
 The ideal: all waiting jobs are decided in turn, the next always by the fair order of their queues as it is after the last
-decision. Questions 1 to 7 below are asked of each, for all limits and all machines, and a job that cannot start does not stop the
+decision. Steps 4 to 7 below are taken for each, for all limits and all machines, and a job that cannot start does not stop the
 jobs behind it. What is done instead, and why the result is the same:
 
 - Only what changed is asked again (`wakeups.py`): a group of equal jobs that was refused stays refused until something is freed
@@ -12,20 +12,22 @@ jobs behind it. What is done instead, and why the result is the same:
 1. **Its own conditions.** What cannot start by itself is not in the order: withheld by its driver (a hold, a dependency, an
    image, a budget, a time cap), before its time, or as many of its array run as may. `Core.submit` sets it aside with
    that reason.
-2. **Whose turn.** The queue by fair order: queues that are owed room, then the smallest weighted dominant share, with history.
+2. **Where it may go.** Known before a pass: the pools that are left of `eligibility.py`.
+3. **Whose turn.** The queue by fair order: queues that are owed room, then the smallest weighted dominant share, with history.
    In the queue by priority with aging, own order, time of submission with shorter jobs first within a day, id.
-3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
+4. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
    what tenants have booked for a time (`advance.py`).
-4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
-5. **Take back.** A queue that is owed room which other queues borrow gets it by the fewest lost GPU-seconds (`reclaim.py`); so
+5. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
+6. **Take back.** A queue that is owed room which other queues borrow gets it by the fewest lost GPU-seconds (`reclaim.py`); so
    does a higher priority from a lower one in its own queue. What is freed is claimed, and goes to no other job.
-6. **Reserve.** The first job that is refused in fair order in a pool gets the earliest start that the planned ends of the running
+7. **Reserve.** The first job that is refused in fair order in a pool gets the earliest start that the planned ends of the running
    gangs allow (`reservations.py`, `reserve.py`, `planning.py`); no job that starts before it may delay it. Jobs that have waited
    for longer than `Policy.starvation_guard_seconds` come first. Nothing is held for a job that would not start when others end,
    or whose user is at a cap.
-7. **Explain.** A waiting job keeps the reason of the pool where it came furthest, with amounts.
 8. **Rebalance and migrate.** Once a minute, for the jobs that were refused (`rebalance.py`): from queues that borrow a larger
    part to queues that borrow a smaller part, and small gangs elsewhere where a larger gang fits in total but not in shape.
+
+The steps have the numbers of docs/scheduling.md. A job that waits keeps the reason of the pool where it came furthest.
 """
 
 from __future__ import annotations
@@ -168,7 +170,7 @@ class Pass:
             self.decisions.append(Admit(running.job.id, running.placed, running.standing))
 
     def decide_job(self, group: Group, job: JobAsk) -> None:
-        """Questions 1 to 7 of the job whose turn it is."""
+        """Steps 4 to 7 for the job whose turn it is."""
         live, wakeups, shape = self.live, self.wakeups, group.shape
         if live.is_last_of_array(job):
             live.ordering.remove(job.id)

@@ -1,4 +1,4 @@
-"""Which jobs get a reserved start in a pass, and what becomes of the starts reserved before: phase 6.
+"""Which jobs get a reserved start in a pass, and what becomes of the starts reserved before: step 7 of `cycle.py`.
 
 The ideal: at every moment the first `Policy.backfill_depth` jobs that were refused in a pool, in fair order, have a start.
 What is done: a start stays with the gang that has it until it comes or cannot be kept. A place that is vacant goes to the first

@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +47,7 @@ hypothesis.settings.register_profile("search", **_ALIKE)  # What `make test-long
 hypothesis.settings.load_profile("berth")
 
 PASSWORD_WORK = 2  # Of scrypt, the least there is; `tests/security/credentials/test_password_cost.py` looks at the product's.
-DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
+DATA_DIR = prepared.short_folder("test")
 SERVER_URL = os.environ.get("BERTH_DATABASE_URL", "")  # Tests that break servers put others in its place.
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
 
@@ -71,9 +70,6 @@ if os.environ.get("BERTH_REDIS_URL"):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set Django up now that the environment is ready; with `-p no:django` plain Python is tested without it."""
-    if prepared.FOLDER not in os.environ:
-        prepared.make_folder()
-        config.add_cleanup(prepared.remove_folder)
     gc.disable()  # Until the tests are collected: what is loaded stays, and looking through it is a fifth of the time.
     if config.pluginmanager.hasplugin("django"):
         import django

@@ -20,7 +20,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,8 @@ from pathlib import Path
 
 import psycopg
 import redis
+
+from tests.builders.prepared import short_folder
 
 START_SECONDS = 60.0  # A loaded machine with a slow disk; an idle one needs less than two.
 STOP_SECONDS = 20.0
@@ -56,7 +57,7 @@ class Servers:
 def servers() -> Iterator[Servers]:
     """Both servers, fresh and empty, while the block runs. Raises ServerError."""
     require_packages()
-    root = Path(tempfile.mkdtemp(prefix="berth-servers-", dir="/tmp"))
+    root = short_folder("servers")
     root.chmod(0o711)
     try:
         with contextlib.ExitStack() as stack:

@@ -41,6 +41,22 @@ def read_failures(path: Path, stage: str) -> tuple[list[Failure], bool]:
     return sorted(found.values(), key=lambda failure: failure.test), all(line["phase"] != COLLECTING for line in lines)
 
 
+def under_way_of(failures: Path) -> Path:
+    """Beside the file of failures: which tests began and ended."""
+    return failures.with_suffix(".tests")
+
+
+def read_under_way(path: Path) -> list[str]:
+    """The tests that have begun and not ended, by lines `+ID` and `-ID`."""
+    begun: dict[str, None] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        if line[0] == "+":
+            begun[line[1:]] = None
+        else:
+            begun.pop(line[1:], None)
+    return list(begun)
+
+
 def why_not(failures: Sequence[Failure], final: Sequence[str]) -> str:
     """Why nothing is run again, in words; empty where it is. `final` names stages and checks that failed for good."""
     if final:

@@ -6,11 +6,13 @@ Whatever touches rows, messages or sockets runs on PostgreSQL and Redis; what ma
 in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an engine run with whole files on one worker, because the tests
 of a file share a platform. They wait for half of their time; what computes, static checks first, runs beside them at a lower
 priority, on servers of its own. Those that load many, or time them, run at the end, one after the other with nothing beside.
-Every stage runs even if one before it failed; then failed tests of all but *plain* are run again, alone (`tools/rerun.py`). The
-exit status says whether all passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
+Every stage runs even if one before it failed or was ended at its limit; then failed tests of all but *plain* are run again, alone
+(`tools/rerun.py`). The exit status says whether all passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and
+takes minutes. All that a run makes lies in one folder, which is looked through and removed at its end (`tools/remains.py`).
 
 A whole run ends by comparing what tests showed with `docs/capabilities.md`: a claim that holds no longer fails the run. Its JUnit
-reports stay in `build/results`, those of a part in the folder that `--results` names. `-- --claims` runs only tests with a claim.
+reports stay in `build/results`, those of a part in the folder that `--results` names; `build/last-run.json` says of which commit
+it was, and how it went. `-- --claims` runs only tests with a claim.
 """
 
 from __future__ import annotations
@@ -19,16 +21,18 @@ import argparse
 import concurrent.futures
 import contextlib
 import functools
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,14 +41,21 @@ sys.path.insert(0, str(ROOT))
 
 from tests.builders import prepared  # noqa: E402 - the root comes first.
 from tests.servers import ServerError, servers  # noqa: E402
-from tools import capabilities, rerun  # noqa: E402
+from tools import capabilities, remains, rerun  # noqa: E402
 from tools.kubernetes.programs import Programs  # noqa: E402
 from tools.progress import Stop  # noqa: E402
 
 PROGRAMS = Path(sys.executable).parent
 UNSTABLE = ROOT / "build" / "unstable.jsonl"
+LAST_RUN = ROOT / "build" / "last-run.json"
+REPORTS = "reports"  # Of the stages, in the run's folder.
+PYTESTS = f"{prepared.TEMPORARY}/pytest-of-"  # It keeps those of the last runs by itself.
+COUNTED = ("passed", "failed", "skipped")
 FAILED_TESTS, NO_TESTS = 1, 5  # Exit status of pytest after failures, and when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
+CHECK_SECONDS_MAX = 2_400  # They wait for all that is not at the lowest priority.
+ENDING_SECONDS_MAX = 30  # For the reports of a stage that was told to end, and its servers.
+LONGER = 10  # Times the limits, with full lengths.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
 LOWEST = 19  # The priority of tests that run beside.
 OF_CHECKS = 5  # Of static checks beside them, which end soon: vitest gives up on a worker that takes more than a minute to start.
@@ -75,7 +86,7 @@ ALSO_ON_SQLITE: Mapping[str, str] = {
     "tests/realtime": "channels in memory",
     "tests/faults": "rows that cannot be read, and what a crowd leaves waiting",
     "tests/security/matrix/test_edges.py": "times and numbers that only one database can hold",
-    "tests/security/matrix/test_queries.py": "comparisons with whatever a query says",
+    "tests/security/matrix/test_injections.py": "comparisons with whatever a query says",
     "tests/security/credentials/test_guessing.py": "tries counted in memory",
     "tests/security/limits/test_requests_of_a_tenant.py": "requests counted in memory",
     "tests/api/webapi": "keys of idempotency, readiness",
@@ -109,11 +120,13 @@ class Stage:
     """A selection of tests. `markers` is a pytest marker expression, and `names` a marker that all of them have: only files that
     say it are read, because a worker takes ten seconds for all. `only` are the files and folders that a short run is about.
     `by_file` keeps the tests of a file on one worker, `single` all of them, `alone` too with nothing beside; those of a stage
-    that `waits` leave time for more workers than there are cores. One that `computes` runs beside those."""
+    that `waits` leave time for more workers than there are cores. One that `computes` runs beside those. After `seconds_max`,
+    several times what it takes, its workers are ended."""
 
     name: str
     markers: str
     with_servers: bool
+    seconds_max: int
     computes: bool = False
     by_file: bool = False
     single: bool = False
@@ -133,35 +146,54 @@ STAGES = (
         "plain",
         "not database and not engines and not browser and not kubernetes",
         with_servers=False,
+        seconds_max=3_000,
         computes=True,
         is_pure=True,
     ),
-    Stage("postgresql", "database and not engines and not kubernetes", with_servers=True, computes=True, names="database"),
+    Stage(
+        "postgresql",
+        "database and not engines and not kubernetes",
+        with_servers=True,
+        seconds_max=2_400,
+        computes=True,
+        names="database",
+    ),
     Stage(
         "sqlite",
         "database and not engines and not kubernetes",
         with_servers=False,
+        seconds_max=1_200,
         computes=True,
         names="database",
         only=ALSO_ON_SQLITE,
     ),
-    Stage("engines", "engines and not alone and not kubernetes", with_servers=True, by_file=True, waits=True, names="engines"),
-    Stage("browser", "browser", with_servers=True, by_file=True, names="browser", folder="tests/browser"),
+    Stage(
+        "engines",
+        "engines and not alone and not kubernetes",
+        with_servers=True,
+        seconds_max=2_700,
+        by_file=True,
+        waits=True,
+        names="engines",
+    ),
+    Stage("browser", "browser", with_servers=True, seconds_max=1_500, by_file=True, names="browser", folder="tests/browser"),
     Stage(
         "engines-sqlite",
         "engines and database and not kubernetes",
         with_servers=False,
+        seconds_max=900,
         by_file=True,
         waits=True,
         names="engines",
         only=ENGINES_ALSO_ON_SQLITE,
     ),
-    Stage("alone", "engines and alone and not kubernetes", with_servers=True, alone=True, names="alone"),
-    Stage("kubernetes", "kubernetes", with_servers=True, single=True, names="kubernetes", is_built=True),
+    Stage("alone", "engines and alone and not kubernetes", with_servers=True, seconds_max=1_200, alone=True, names="alone"),
+    Stage("kubernetes", "kubernetes", with_servers=True, seconds_max=1_500, single=True, names="kubernetes", is_built=True),
     Stage(
         "isolation",
         "engines",
         with_servers=True,
+        seconds_max=1_200,
         by_file=True,
         names="engines",
         folder="tests/security/live",
@@ -192,23 +224,27 @@ class Counts:
 @dataclass(frozen=True)
 class Result:
     """How one stage or check ended. `computed` are seconds of a core, without those of the servers: where they are far fewer
-    than the time on all cores, the stage waited. `failures` may be run again; `is_final`: what failed is no matter of tests."""
+    than the time on all cores, the stage waited. `failures` may be run again; `is_final`: what failed is no matter of tests.
+    `cut_off` names the tests that were under way when the stage was ended at its limit of `seconds_max`."""
 
     name: str
     seconds: float
     computed: float
     is_ok: bool
+    seconds_max: int = 0
     tests: Counts = Counts()
     failures: tuple[rerun.Failure, ...] = ()
     is_final: bool = False
     unstable: tuple[rerun.Failure, ...] = ()
+    cut_off: tuple[str, ...] = ()
 
     def line(self) -> str:
         tests = self.tests
         counts = f"{tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped" if self.name in _stage_names() else ""
         counts += f", {len(self.unstable)} unstable" if self.unstable else ""
         ended = "ok" if self.is_ok else "FAILED"
-        return f"  {self.name:<16}{ended:<8}{self.seconds:7.1f} s, {self.computed:7.1f} s of a core  {counts}".rstrip()
+        most = f" of {self.seconds_max:5}" if self.seconds_max else " " * 9
+        return f"  {self.name:<16}{ended:<8}{self.seconds:7.1f}{most} s, {self.computed:7.1f} s of a core  {counts}".rstrip()
 
 
 StartStage = Callable[..., "Running"]
@@ -219,14 +255,17 @@ def main() -> int:
     wanted = options.only or [*CHECKS, *_stages_of(options)]
     stages = [stage for stage in STAGES if stage.name in wanted]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background ignores it, and so would all stages.
     begin = time.monotonic()
     results: list[Result] = []
+    left: list[str] = []
     if any(stage.name == "kubernetes" for stage in stages):
         _build_kubernetes()
     with contextlib.ExitStack() as stack:
-        prepared.make_folder()
-        stack.callback(prepared.remove_folder)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-report-")))
+        place = prepared.make_folder()
+        stack.callback(lambda: left.extend(_remove(place)))
+        folder = place / REPORTS
+        folder.mkdir()
         start = functools.partial(_start_stage, extra=extra, folder=folder, is_long=options.long)
         checks = [name for name in CHECKS if name in wanted]
         computing = [stage for stage in stages if stage.computes]
@@ -250,8 +289,68 @@ def main() -> int:
         if is_whole:
             results.append(_compare_claims(folder))
     rerun.write_unstable(UNSTABLE, [failure for result in results for failure in result.unstable])
-    _report(results, time.monotonic() - begin)
+    seconds = time.monotonic() - begin
+    _report(results, seconds, left)
+    if is_whole:
+        _write_last_run(results, seconds, left)
     return 0 if all(result.is_ok for result in results) else 1
+
+
+def _remove(place: Path) -> list[str]:
+    """Remove the run's folder and all that is left of the run; what was left, in words."""
+    os.environ.pop(prepared.FOLDER)
+    found = remains.find(place, expected=[prepared.PREPARED, REPORTS, PYTESTS])
+    remains.remove(place, found)
+    return found.lines()
+
+
+def _write_last_run(results: Sequence[Result], seconds: float, left: Sequence[str]) -> None:
+    """Of which commit it was and how it went; `last_whole` is the commit whose run passed last with nothing uncommitted."""
+    commit = _git("rev-parse", "HEAD")
+    is_clean = bool(commit) and not _git("status", "--porcelain")
+    is_ok = all(result.is_ok for result in results)
+    last_whole = commit if is_ok and is_clean else _last_whole()
+    stages = [
+        {
+            "name": result.name,
+            "is_ok": result.is_ok,
+            "seconds": round(result.seconds, 1),
+            "core_seconds": round(result.computed, 1),
+            **{word: getattr(result.tests, word) for word in COUNTED},
+            "unstable": [failure.test for failure in result.unstable],
+            "cut_off": result.cut_off,
+        }
+        for result in results
+    ]
+    document = {
+        "commit": commit,
+        "is_clean": is_clean,
+        "is_ok": is_ok,
+        "last_whole": last_whole,
+        "ended_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "core_seconds": round(sum(result.computed for result in results), 1),
+        **{word: sum(getattr(result.tests, word) for result in results) for word in COUNTED},
+        "unstable": sum(len(result.unstable) for result in results),
+        "left_behind": left,
+        "stages": stages,
+    }
+    LAST_RUN.parent.mkdir(exist_ok=True)
+    LAST_RUN.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _last_whole() -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return str(json.loads(LAST_RUN.read_text(encoding="utf-8"))["last_whole"])
+    return ""
+
+
+def _git(*words: str) -> str:
+    """What git says, or nothing where there is no git or no repository."""
+    with contextlib.suppress(FileNotFoundError):
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if not done.returncode else ""
+    return ""
 
 
 def _build_portal() -> None:
@@ -300,8 +399,12 @@ def _run_again(results: Sequence[Result], start: StartStage, folder: Path) -> li
         failures = []
     with contextlib.ExitStack() as stack:
         environment: Mapping[str, str] = {}
-        if any(stages[failure.stage].with_servers for failure in failures):
-            environment = stack.enter_context(servers()).environment()
+        try:
+            if any(stages[failure.stage].with_servers for failure in failures):
+                environment = stack.enter_context(servers()).environment()
+        except ServerError as error:
+            print(error, file=sys.stderr)
+            failures = []
 
         def run(failure: rerun.Failure, number: int) -> bool:
             stage, report = stages[failure.stage], folder / "again" / f"{failure.stage}-{number}.xml"
@@ -378,11 +481,16 @@ def _start_stage(
     if not test:
         print(f"\n=== {stage.name}: {stage.markers}{', told at its end' if is_beside else ''}", flush=True)
     output = folder / f"{stage.name}.txt" if is_beside else None
-    return _start(stage.name, command, environment, output, report, priority=LOWEST if is_beside else None)
+    seconds_max = stage.seconds_max * (LONGER if is_long else 1)
+    return _start(stage.name, command, environment, output, report, seconds_max, priority=LOWEST if is_beside else None)
 
 
 def _failures_of(report: Path) -> Path:
     return report.with_suffix(".jsonl")
+
+
+def _under_way_of(report: Path) -> Path:
+    return rerun.under_way_of(_failures_of(report))
 
 
 def _places(stage: Stage, *, is_long: bool) -> list[str]:
@@ -408,7 +516,7 @@ def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
     each worker would spend ten seconds on it."""
     left_out = ("BERTH_DATABASE_URL", "BERTH_REDIS_URL", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    return {**kept, **servers_of_stage}
+    return {**kept, "TMPDIR": str(prepared.temporary()), **servers_of_stage}
 
 
 def _counts(report: Path) -> Counts:
@@ -452,8 +560,12 @@ class Running:
     begin: float
     output: Path | None
     report: Path | None
+    seconds_max: int
 
     def finish(self) -> Result:
+        cut_off: tuple[str, ...] | None = None
+        if not has_ended(self.process.pid, self.begin + self.seconds_max - time.monotonic()):
+            cut_off = self._end()
         _, status, usage = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         seconds, computed = time.monotonic() - self.begin, usage.ru_utime + usage.ru_stime
@@ -462,14 +574,47 @@ class Running:
         if self.output:
             said = self.output.read_text(errors="replace")
             print(f"\n=== {self.name}\n{said if not is_ok else said[-300:]}", end="", flush=True)
+        if cut_off is not None:
+            ran = cut_off or ["no test"]
+            print(f"\n=== {self.name} was ended at its limit of {self.seconds_max} s; it ran:", *ran, sep="\n  ")
+            is_ok = False
         del _under_way[self.process.pid]
         failures, is_whole = rerun.read_failures(_failures_of(self.report), self.name) if self.report else ([], True)
-        is_final = self._is_broken() or not is_whole or self.name in (stage.name for stage in STAGES if stage.is_pure)
-        return Result(self.name, seconds, computed, is_ok, counts, tuple(failures), is_final=not is_ok and is_final)
+        is_pure = self.name in (stage.name for stage in STAGES if stage.is_pure)
+        is_final = self._is_broken() or not is_whole or is_pure or cut_off is not None
+        return Result(
+            self.name,
+            seconds,
+            computed,
+            is_ok,
+            self.seconds_max,
+            counts,
+            tuple(failures),
+            is_final=not is_ok and is_final,
+            cut_off=cut_off or (),
+        )
+
+    def _end(self) -> tuple[str, ...]:
+        """End it as Ctrl-C does, so that it reports what it has, then whatever it started; the tests that were under way."""
+        under_way = rerun.read_under_way(_under_way_of(self.report)) if self.report else []
+        with remains.held([self.process.pid, *remains.descendants(self.process.pid)]) as kill:
+            os.kill(self.process.pid, signal.SIGINT)
+            has_ended(self.process.pid, ENDING_SECONDS_MAX)
+            kill()
+        return tuple(under_way)
 
     def _is_broken(self) -> bool:
         """Whether it ended in another way than by having run its tests, or failed without them."""
         return self.report is None or not self.report.exists() or self.process.returncode not in (0, FAILED_TESTS, NO_TESTS)
+
+
+def has_ended(pid: int, seconds: float) -> bool:
+    """Wait for a child until it has ended, so long at most; it is not collected."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        return bool(select.select([descriptor], [], [], max(seconds, 0))[0])
+    finally:
+        os.close(descriptor)
 
 
 def _start_check(name: str, folder: Path, *, is_beside: bool) -> Running:
@@ -483,6 +628,7 @@ def _start_check(name: str, folder: Path, *, is_beside: bool) -> Running:
         environment,
         folder / f"{name}.txt",
         None,
+        CHECK_SECONDS_MAX,
         priority=OF_CHECKS if is_beside else None,
     )
 
@@ -493,6 +639,7 @@ def _start(
     environment: Mapping[str, str],
     output: Path | None,
     report: Path | None,
+    seconds_max: int,
     *,
     priority: int | None = None,
 ) -> Running:
@@ -507,7 +654,7 @@ def _start(
         os.setpriority(os.PRIO_PROCESS, process.pid, priority)
         with contextlib.suppress(OSError):
             Path(f"/proc/{process.pid}/autogroup").write_text(f"{priority}\n")
-    return Running(name, process, time.monotonic(), output, report)
+    return Running(name, process, time.monotonic(), output, report, seconds_max)
 
 
 _under_way: dict[int, bool] = {}  # By process, whether it has a session of its own, which no key of a terminal ends.
@@ -521,11 +668,13 @@ def _end_all() -> None:
             (os.killpg if has_session else os.kill)(process, signal.SIGTERM)
 
 
-def _report(results: Sequence[Result], seconds: float) -> None:
+def _report(results: Sequence[Result], seconds: float, left: Sequence[str] = ()) -> None:
     print("\n=== durations")
     for result in results:
         print(result.line())
-    print(f"  {'all':<24}{seconds:7.1f} s")
+    print(f"  {'all':<24}{seconds:7.1f}{'':9} s, {sum(result.computed for result in results):7.1f} s of a core")
+    if left:
+        print("\n=== left behind, and removed now", *left, sep="\n  ")
     broken = [result.name for result in results if not result.is_ok]
     if broken:
         print(f"\nNot passed: {', '.join(broken)}")

@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import redis
 
 from tests import servers as plain
 from tests.builders.live import LivePlatform, running_platform
+from tests.builders.prepared import short_folder
 from tests.builders.stores import let_service_user_in
 
 # A server is told to end when the thread that started it ends: one thread starts them all and lives as long as this process.
@@ -143,7 +143,7 @@ class BreakableServers:
 def breakable_servers() -> Iterator[BreakableServers]:
     """Both, fresh and empty, while the block runs."""
     plain.require_packages()
-    root = Path(tempfile.mkdtemp(prefix="berth-breakable-", dir="/tmp"))
+    root = short_folder("breakable")
     root.chmod(0o711)
     postgresql = Breakable(plain.lay_out_postgresql(root / "postgresql"))
     redis_server = Breakable(plain.lay_out_redis(root / "redis"))

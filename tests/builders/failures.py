@@ -1,4 +1,5 @@
-"""What failed, line by line as it does: `--failures FILE`, for `tools/rerun.py`, which runs it again.
+"""What failed, line by line as it does: `--failures FILE`, for `tools/rerun.py`, which runs it again. Beside it, which tests have
+begun and ended, for a stage that is ended at its limit.
 
 A JUnit report has no node ids, and a run that is ended leaves none at all.
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.rerun import COLLECTING
+from tools.rerun import COLLECTING, under_way_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +28,16 @@ def pytest_configure(config: pytest.Config) -> None:
 class _Recorder:
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._tests = under_way_of(path).open("a", encoding="utf-8", buffering=1)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._tests.write(f"+{nodeid}\n")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._tests.write(f"-{nodeid}\n")
+
+    def pytest_unconfigure(self) -> None:
+        self._tests.close()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -26,7 +26,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ import pytest
 
 from jobs.reconcile import event_log
 from tests.builders.again import decided_alike
+from tests.builders.prepared import short_folder
 from tests.builders.release import PRODUCT_SETTINGS, QUICK_SETTINGS, server_copy, service_user
 from tests.builders.stores import Servers, store_of
 from tools import up
@@ -518,7 +518,7 @@ class LivePlatform:
 @contextlib.contextmanager
 def running_platform(*, release: Path | None = None, **settings: str) -> Iterator[LivePlatform]:
     """A platform on new data while the block runs. `release`: the server to begin with, when not the one of this checkout."""
-    place = Path(tempfile.mkdtemp(prefix="berth-live-", dir="/tmp"))
+    place = short_folder("live")
     place.chmod(0o711)
     platform = LivePlatform(place, **settings)
     platform.release = release

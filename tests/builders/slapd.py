@@ -8,7 +8,6 @@ import pwd
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders.live import free_port
+from tests.builders.prepared import short_folder
 
 BASE = "dc=example,dc=org"
 READER = f"cn=reader,{BASE}"
@@ -120,7 +120,7 @@ class Directory:
 @contextlib.contextmanager
 def running() -> Iterator[Directory]:
     """A directory with a reader, and room for people and groups."""
-    home = Path(tempfile.mkdtemp(prefix="berth-slapd-", dir="/tmp"))
+    home = short_folder("slapd")
     process = None
     try:
         (home / "data").mkdir()

@@ -31,7 +31,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, example in EXAMPLES.items():
         shutil.copyfile(folder / example, folder / name)
     environment = {**os.environ, "BERTH_HOSTNAME": "berth.example.org", "GOFLAGS": "-mod=readonly"}
-    environment.setdefault("GOCACHE", "/tmp/berth-go-cache")  # A cache, also without a home.
+    cache = environment.get("BERTH_CACHE") or str(tmp_path_factory.getbasetemp())
+    environment.setdefault("GOCACHE", f"{cache}/go-build")  # Also without a home.
     checked = subprocess.run(
         [go, "run", ".", str(folder / "compose.yaml")],
         cwd=Path(__file__).parent / "compose_check", env=environment, capture_output=True, text=True, check=False,

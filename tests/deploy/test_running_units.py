@@ -6,17 +6,17 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.builders.live import LivePlatform, LiveUser, end_tasks
+from tests.builders.prepared import short_folder
 from tests.builders.release import server_copy
 from tests.deploy.test_units import UNITS, command_of, read
 
@@ -111,8 +111,8 @@ class Units:
 def units(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Units]:
     if "BERTH_REDIS_URL" not in os.environ:
         pytest.skip("the production profile needs PostgreSQL and Redis")
-    place = Path("/tmp") / f"berth-units-{os.getpid()}-{time.monotonic_ns()}"
-    place.mkdir(mode=0o711)
+    place = short_folder("units")
+    place.chmod(0o711)
     platform = LivePlatform(place, BERTH_SERVER_PROFILE="production")
     units = Units(platform)
     try:
@@ -121,6 +121,7 @@ def units(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Units]:
         units.close()
         end_tasks(platform.data_dir)
         platform.end()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_the_units_commands_make_a_platform_that_runs_a_job_and_end_when_told(units: Units) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+from tests.builders.prepared import short_folder
 
 
 class DatabaseProxy:
@@ -21,7 +22,7 @@ class DatabaseProxy:
 
     def __init__(self, server: Path) -> None:
         self._server = server
-        self.home = Path(tempfile.mkdtemp(prefix="berth-proxy-", dir="/tmp"))
+        self.home = short_folder("proxy")
         self.home.chmod(0o711)
         self.delay_seconds = 0.0  # Before each message of the client is passed on.
         self.refuses = False  # New connections are closed at once.

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests import servers as plain
 from tests.builders.breakable import Breakable, BreakableServers, breakable_servers
 from tests.builders.files import paths_below
 from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
+from tests.builders.prepared import short_folder
 from tests.faults.disks import FILLER, SmallDisk, small_disk
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
@@ -40,7 +40,7 @@ def disks() -> dict[str, SmallDisk]:
 @pytest.fixture(scope="module")
 def platform(disks: dict[str, SmallDisk]) -> Iterator[LivePlatform]:
     """A platform whose stores are small disks of their own."""
-    place = Path(tempfile.mkdtemp(prefix="berth-disks-", dir="/tmp"))
+    place = short_folder("disks")
     place.chmod(0o711)
     made = LivePlatform(place)
     owner = made.data_dir.stat()
@@ -240,7 +240,7 @@ def move_to(disk: SmallDisk, servers: BreakableServers, platform: LivePlatform) 
 def test_a_broker_that_cannot_write_its_journal_costs_time_and_no_job() -> None:
     if not os.environ.get("BERTH_REDIS_URL"):
         pytest.skip("without Redis messages stay in memory")
-    root = Path(tempfile.mkdtemp(prefix="berth-journal-", dir="/tmp"))
+    root = short_folder("journal")
     root.chmod(0o711)
     try:
         with small_disk(root, mebibytes=16) as disk, breakable_servers() as servers:

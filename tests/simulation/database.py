@@ -1,23 +1,22 @@
 """A database of its own for every simulation: SQLite in memory, with the product's tables, in a millisecond.
 
-The migrations run once per machine and state of the tree; what they made is kept as a file beside other temporary files and
-copied into memory from then on. The connection replaces the process's default one while the block runs.
+The migrations run once for all processes of a run; what they made is a file, copied into memory from then on. The connection
+replaces the process's default one while the block runs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.apps import apps
 from django.core.management import call_command
 from django.db import connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
+
+from tests.builders.prepared import made_once
 
 
 @contextlib.contextmanager
@@ -56,20 +55,12 @@ _content: bytes | None = None
 def _migrated() -> bytes:
     global _content
     if _content is None:
-        path = Path(tempfile.gettempdir()) / f"berth-simulation-{os.geteuid()}-{_digest()}.sqlite"
-        if not (path.is_file() and not path.is_symlink() and path.stat().st_uid == os.geteuid()):
-            _make(path)
+        with made_once("simulation") as folder:
+            path = folder / "migrated.sqlite"
+            if not path.exists():
+                _make(path)
         _content = path.read_bytes()
     return _content
-
-
-def _digest() -> str:
-    """Named by the content of all migrations: an edited one makes it anew."""
-    content = hashlib.sha256()
-    for config in sorted(apps.get_app_configs(), key=lambda each: each.label):
-        for path in sorted((Path(config.path) / "migrations").glob("*.py")):
-            content.update(path.read_bytes())
-    return content.hexdigest()[:16]
 
 
 def _make(path: Path) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import ENGINES, Bench, open_bench
 
 
 @pytest.fixture
 def engine_dir() -> Iterator[Path]:
     """A data directory that tenants' tasks can pass through."""
-    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory = short_folder("engine")
     directory.chmod(0o711)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.engines.kubernetes import KubernetesEngine, names, open_engine
 from tests.builders import kubernetes
+from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import Bench
 from tests.contract.engines.kubernetes_bench import config_of, remove_everything
 
@@ -52,7 +51,7 @@ class Place:
 def open_place() -> Iterator[Callable[..., Place]]:
     """Makes benches with changes of the configuration."""
     kubernetes.skip_without_kubernetes()
-    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory = short_folder("engine")
     directory.chmod(0o711)
     with kubernetes.shared() as cluster:
         opened: list[tuple[Bench, Any]] = []

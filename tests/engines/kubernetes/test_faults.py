@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from clusters.engines.interface import EngineUnreachable, Retry, Stop, StopCause, Stopping, TaskState
 from clusters.engines.kubernetes import open_engine
 from tests.builders.kubernetes import resets_before_handshakes
+from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import Bench, ends_politely
 from tests.contract.engines.kubernetes_bench import config_of, remove_everything
 
@@ -26,7 +25,7 @@ LOST_SECONDS = 120.0  # The control plane believes a node for 40 to 50 seconds.
 
 @pytest.fixture
 def bench(own_kubernetes_cluster: Cluster) -> Iterator[Bench]:
-    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory = short_folder("engine")
     config = config_of(own_kubernetes_cluster, directory)
     opened = Bench("kubernetes", lambda: open_engine(config))
     yield opened

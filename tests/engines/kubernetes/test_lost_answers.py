@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from clusters.engines.interface import (
 from clusters.engines.kubernetes import names, open_engine
 from tests.builders import kubernetes
 from tests.builders.api_proxy import ApiProxy, Fault, Rule, api_proxy
+from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import Behaviour, Bench, Script, ends_politely, fails, runs_on
 from tests.contract.engines.kubernetes_bench import config_of, remove_everything
 from tests.contract.engines.test_engine_contract import kept_in
@@ -56,7 +56,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    made = short_folder("engine")
     made.chmod(0o711)
     yield made
     shutil.rmtree(made, ignore_errors=True)

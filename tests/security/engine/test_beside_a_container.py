@@ -13,6 +13,7 @@ import pytest
 from clusters.engines.interface import ExecRefused, ImageKind, ImageRef, NotRunning, Stop, StopCause, TaskName, Workload
 from clusters.engines.local import processes
 from clusters.engines.local.launching import becoming, entering, syscalls
+from tests.builders.prepared import short_folder
 from tests.builders.registry import Member, RealRegistry, registry, shell, symlink
 from tests.contract.engines.bench import IS_ROOT, Bench, open_container_bench, runs_on
 from tests.contract.engines.test_exec import Typed, execute, processes_of
@@ -33,9 +34,8 @@ def place() -> Iterator[RealRegistry]:
 @pytest.fixture
 def engine_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     import shutil
-    import tempfile
 
-    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory = short_folder("engine")
     directory.chmod(0o711)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

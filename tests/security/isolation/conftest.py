@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clusters.engines.local.sandbox import bubblewrap
+from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import Bench, end_everything, local_bench, policy_of, running_launcher
 
 ALICE, CAROL = 11, 12
@@ -20,7 +20,7 @@ ALICE, CAROL = 11, 12
 def data_dir() -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("tenants are kept apart by users only with root")
-    directory = Path(tempfile.mkdtemp(prefix="berth-engine-", dir="/tmp"))
+    directory = short_folder("engine")
     directory.chmod(0o711)
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

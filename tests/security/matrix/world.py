@@ -7,6 +7,7 @@ it (`"queues"` for `/queues/{queue_id}`) where that is clearer. Makers run in th
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import tempfile
 import uuid
@@ -396,7 +397,7 @@ def jobs(world: World, side: Side) -> None:
     open_logs([(key, [worker])], now=now())
     chunks = LogChunks((LogChunk(0, f"{side.canary} said\n".encode()),), 1, True)
     append_chunks([StreamChunks(StreamKey(key, worker, Stream.OUT), chunks)], now=now())
-    with tempfile.NamedTemporaryFile(delete=False, prefix="matrix-") as file:
+    with tempfile.NamedTemporaryFile(dir=os.environ["BERTH_DATA_DIR"], delete=False) as file:
         file.write(side.canary.encode())
     a_checkpoint_of(job, {"step": side.canary.encode()})
     Artifact.objects.create(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from kernel.config import Config, current
 from reconciling.models import Installation
 from tests import servers as private
 from tests.builders.breakable import Breakable
+from tests.builders.prepared import short_folder
 
 pytestmark = pytest.mark.database
 
@@ -38,7 +37,7 @@ DATABASE_URL = "postgresql://berth:word@localhost/berth"
 @pytest.fixture(scope="module")
 def private_redis() -> Iterator[Breakable]:
     private.require_packages()
-    root = Path(tempfile.mkdtemp(prefix="berth-redis-", dir="/tmp"))
+    root = short_folder("redis")
     root.chmod(0o711)
     server = Breakable(private.lay_out_redis(root / "redis"))
     try:

@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.builders.live import end_tasks, free_port, wait_until
+from tests.builders.prepared import short_folder
 from tools.keep import find_keeper
 from tools.place import ROOT, Place, RunningPlatform, find_running
 
@@ -112,7 +112,7 @@ class Newcomer:
 @contextlib.contextmanager
 def a_newcomer() -> Iterator[Newcomer]:
     """On a place that the platform's user may pass; nothing runs there afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-up-", dir="/tmp"))
+    folder = short_folder("up")
     folder.chmod(0o755)
     newcomer = Newcomer(folder)
     try:

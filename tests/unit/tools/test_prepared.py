@@ -23,4 +23,4 @@ def test_a_program_of_its_own_makes_the_folder_once_and_takes_it_away() -> None:
 
     made = Path(done.stdout.strip())
     assert made.name == "tables"
-    assert not made.parent.exists()
+    assert not made.parents[1].exists()

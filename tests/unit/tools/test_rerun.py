@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools import rerun
+from tools import remains, rerun
 from tools.rerun import Failure
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,9 +25,19 @@ from tools import testrun
 testrun.ROOT = Path.cwd()
 testrun.UNSTABLE = testrun.ROOT / "build" / "unstable.jsonl"
 testrun.STAGES = (
-    testrun.Stage("shaky", "not kubernetes", with_servers=False, folder="made_up"),
-    testrun.Stage("pure", "not kubernetes", with_servers=False, folder="made_up", is_pure=True),
+    testrun.Stage("shaky", "not kubernetes", with_servers=False, seconds_max=900, folder="made_up"),
+    testrun.Stage("pure", "not kubernetes", with_servers=False, seconds_max=900, folder="made_up", is_pure=True),
+    testrun.Stage("stuck", "not kubernetes", with_servers=False, seconds_max=900, folder="made_up"),
 )
+if "stuck" in sys.argv:
+    begun, whole = testrun.ROOT / "begun", testrun.has_ended
+
+    def has_ended(pid, seconds):
+        while seconds > 100 and not begun.exists():  # The limit of the stage, and not the time that ending takes.
+            pass
+        return whole(pid, 0 if seconds > 100 else seconds)
+
+    testrun.has_ended = has_ended
 sys.exit(testrun.main())
 """
 CONFTEST = """
@@ -51,6 +61,19 @@ def test_unlucky(passes_at):
     file = TRIES / f"tries-{{passes_at}}"
     file.write_text((file.read_text() if file.exists() else "") + "x")
     assert len(file.read_text()) == passes_at
+"""
+
+
+STUCK = """
+import subprocess
+from pathlib import Path
+
+
+def test_that_hangs():
+    child = subprocess.Popen(["sleep", "1000"])
+    Path("begun.part").write_text(str(child.pid))
+    Path("begun.part").rename("begun")
+    child.wait()
 """
 
 
@@ -125,6 +148,18 @@ def test_a_pure_test_has_no_excuse(run: Callable[..., Run]) -> None:
 
     assert "=== not run again: pure failed for good" in seen.lines
     assert (seen.code, seen.unstable) == (1, [])
+
+
+def test_a_stage_that_hangs_is_ended_at_its_limit_with_all_that_it_started_and_says_what_it_ran(
+    run: Callable[..., Run], tmp_path: Path
+) -> None:
+    seen = run(stage="stuck", test_stuck=STUCK)
+
+    at = seen.lines.index("=== stuck was ended at its limit of 900 s; it ran:")
+    assert seen.lines[at + 1] == "  made_up/test_stuck.py::test_that_hangs"
+    assert "=== not run again: stuck failed for good" in seen.lines
+    assert seen.code == 1
+    assert not remains.is_alive(int((tmp_path / "begun").read_text()))
 
 
 def failures(number: int) -> list[Failure]:

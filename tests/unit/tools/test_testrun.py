@@ -70,7 +70,8 @@ def test_a_check_starts_no_server() -> None:
 
 
 def test_what_runs_beside_a_stage_is_counted_and_its_output_kept(tmp_path: Path) -> None:
-    running = testrun._start("plain", ["sh", "-c", "echo told; exit 1"], dict(os.environ), tmp_path / "plain.txt", None)
+    command = ["sh", "-c", "echo told; exit 1"]
+    running = testrun._start("plain", command, dict(os.environ), tmp_path / "plain.txt", None, seconds_max=600)
     result = running.finish()
 
     assert (tmp_path / "plain.txt").read_text().split() == ["told"]

@@ -53,11 +53,11 @@ PYTESTS = f"{prepared.TEMPORARY}/pytest-of-"  # It keeps those of the last runs 
 COUNTED = ("passed", "failed", "skipped")
 FAILED_TESTS, NO_TESTS = 1, 5  # Exit status of pytest after failures, and when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
-CHECK_SECONDS_MAX = 2_400  # They wait for all that is not at the lowest priority.
+CHECK_SECONDS_MAX = 2_400  # They wait for all that is at a higher priority.
 ENDING_SECONDS_MAX = 30  # For the reports of a stage that was told to end, and its servers.
 LONGER = 10  # Times the limits, with full lengths.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
-LOWEST = 19  # The priority of tests that run beside.
+LOW = 10  # The priority of tests that run beside. With the lowest, whatever else a machine does would starve them.
 OF_CHECKS = 5  # Of static checks beside them, which end soon: vitest gives up on a worker that takes more than a minute to start.
 WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
 
@@ -146,7 +146,7 @@ STAGES = (
         "plain",
         "not database and not engines and not browser and not kubernetes",
         with_servers=False,
-        seconds_max=3_000,
+        seconds_max=4_500,  # Beside all that wait.
         computes=True,
         is_pure=True,
     ),
@@ -276,6 +276,7 @@ def main() -> int:
         try:
             beside = threads.submit(_run_lane, computing, checks, start, folder, is_beside=bool(waiting))
             results += _run_lane(waiting, [], start, folder)
+            _raise_priorities()
             results[:0] = beside.result()
             results += _run_lane([stage for stage in stages if stage.alone], [], start, folder)
             if not extra:
@@ -355,7 +356,7 @@ def _git(*words: str) -> str:
 
 def _build_portal() -> None:
     """Have the portal that platforms serve in the cache before any of them starts. One that builds it itself would wait for the
-    portal's tests, which work in the same folder at the lowest priority. What fails is told by those who need it."""
+    portal's tests, which work in the same folder at a low priority. What fails is told by those who need it."""
     subprocess.run([sys.executable, str(ROOT / "tools" / "portal.py")], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 
 
@@ -482,7 +483,7 @@ def _start_stage(
         print(f"\n=== {stage.name}: {stage.markers}{', told at its end' if is_beside else ''}", flush=True)
     output = folder / f"{stage.name}.txt" if is_beside else None
     seconds_max = stage.seconds_max * (LONGER if is_long else 1)
-    return _start(stage.name, command, environment, output, report, seconds_max, priority=LOWEST if is_beside else None)
+    return _start(stage.name, command, environment, output, report, seconds_max, priority=LOW if is_beside else None)
 
 
 def _failures_of(report: Path) -> Path:
@@ -520,11 +521,14 @@ def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
 
 
 def _counts(report: Path) -> Counts:
-    """From a JUnit report; a run that broke off before writing one counts as one failure. A test that failed and could not be
+    """From a JUnit report; one that broke off before it was written counts as one failure. A test that failed and could not be
     tidied up after has two cases."""
     if not report.exists():
         return Counts(failed=1)
-    cases = list(ElementTree.parse(report).iter("testcase"))
+    try:
+        cases = list(ElementTree.parse(report).iter("testcase"))
+    except ElementTree.ParseError:
+        return Counts(failed=1)
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     skipped = sum(case.find("skipped") is not None for case in cases if case not in failed)
     names = dict.fromkeys(f"{case.get('classname')}::{case.get('name')}" for case in failed)
@@ -650,13 +654,28 @@ def _start(
         has_session = priority is not None  # The kernel shares its time among sessions first where it groups by them.
         process = subprocess.Popen([*command], cwd=ROOT, env=environment, stdout=to, stderr=error, start_new_session=has_session)
     _under_way[process.pid] = has_session
-    if priority is not None:
-        os.setpriority(os.PRIO_PROCESS, process.pid, priority)
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{process.pid}/autogroup").write_text(f"{priority}\n")
+    if priority is not None and not _is_alone.is_set():
+        _set_priority(process.pid, priority)
     return Running(name, process, time.monotonic(), output, report, seconds_max)
 
 
+def _set_priority(session: int, priority: int) -> None:
+    """Of all that is in a session of ours, and of the session itself where the kernel groups by them. Only root raises it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.setpriority(os.PRIO_PGRP, session, priority)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(f"{priority}\n")
+
+
+def _raise_priorities() -> None:
+    """What ran beside others has the machine to itself from now on."""
+    _is_alone.set()
+    for process, has_session in list(_under_way.items()):
+        if has_session:
+            _set_priority(process, 0)
+
+
+_is_alone = threading.Event()
 _under_way: dict[int, bool] = {}  # By process, whether it has a session of its own, which no key of a terminal ends.
 _is_ending = threading.Event()
 

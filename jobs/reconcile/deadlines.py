@@ -57,7 +57,7 @@ def _notice(item: Watched, now: datetime) -> NewEvent:
         subject_id=attempt.id,
         title=f"Job {job.name} is stopped in {left}",
         text=f"It may run until {format_moment(attempt.deadline_at)}; then it gets its checkpoint signal and its grace.",
-        command=f"berth show {job.id}",
+        command=f"berth get {job.id}",
         users=[job.user_id],
         job_id=job.id,
         at=now,

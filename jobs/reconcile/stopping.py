@@ -23,6 +23,7 @@ from jobs.services.stop import TOLD, stop_attempts, stop_queued
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
+from kernel.signals import SignalTarget
 from reconciling import bulk, fencing, leases, poison
 
 log = structlog.get_logger("stop")
@@ -93,6 +94,7 @@ def _stop(attempt: Attempt) -> Stop:
         grace_seconds=grace,
         cause=StopCause(attempt.stop_cause or "platform"),
         signal=checkpoint.signal if checkpoint is not None else "TERM",
+        target=checkpoint.signal_target if checkpoint is not None else SignalTarget.PROGRAMS,
     )
 
 

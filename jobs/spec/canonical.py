@@ -14,6 +14,7 @@ from typing import Any
 
 from jobs.spec import model
 from jobs.spec.model import JobSpec, Role
+from kernel.signals import SignalTarget
 
 
 def canonical(spec: JobSpec) -> str:
@@ -109,6 +110,8 @@ def _structured(spec: JobSpec) -> dict[str, Any]:
 
 def _checkpoint(checkpoint: model.Checkpoint) -> dict[str, Any]:
     document: dict[str, Any] = {"path": checkpoint.path, "signal": checkpoint.signal, "grace": checkpoint.grace_seconds}
+    if checkpoint.signal_target != SignalTarget.PROGRAMS:
+        document["to"] = str(checkpoint.signal_target)
     if checkpoint.interval_seconds is not None:
         document["interval"] = checkpoint.interval_seconds
     if checkpoint.per != model.CheckpointScope.JOB:

@@ -20,6 +20,7 @@ from jobs.spec import values
 from jobs.spec.values import BadValue
 from kernel import limits
 from kernel.resources import Resources
+from kernel.signals import SignalTarget
 from kernel.words import Saying, Text
 
 DEFAULT_NAME = "job"
@@ -409,6 +410,12 @@ class Checkpoint(Model):
     )
     signal: Annotated[str, _adapt(values.parse_signal), _shape("string", enum=list(values.SIGNALS))] = Field(
         "TERM", description="Signal sent before a stop or preemption."
+    )
+    signal_target: Annotated[SignalTarget, _enumerated("checkpoint.to", tuple(SignalTarget))] = Field(
+        SignalTarget.PROGRAMS,
+        validation_alias="to",
+        description="Processes of a task that get the signal: those that handle it, then all others but shells (`programs`), "
+        "`all`, all but the first (`children`), or the `first`, which is what the command names or its shell.",
     )
     grace_seconds: GraceSeconds = Field(30, validation_alias="grace", description="Time between the signal and the kill.")
     interval_seconds: IntervalSeconds | None = Field(

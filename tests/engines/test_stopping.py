@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.live import Json, LivePlatform, wait_until
+from tests.engines.test_frameworks import DEBIANS_TORCHRUN
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
@@ -92,6 +93,37 @@ def test_the_checkpoint_signal_of_a_job_is_sent(live_platform: LivePlatform) -> 
     live_platform.operator.stop(job)
     assert live_platform.wait(job)["state"] == "stopped"
     assert live_platform.logs(job, stream="stdout").endswith("saved\n")
+
+
+WORKER = """
+import os, signal, time
+def save(number, frame):
+    time.sleep(0.3)
+    open(f"{os.environ['BERTH_CHECKPOINT_DIR']}/saved-by-{os.environ['RANK']}", "w").close()
+    raise SystemExit(0)
+signal.signal(signal.SIGUSR1, save)
+print("ready", os.environ["RANK"], flush=True)
+while True:
+    time.sleep(0.02)
+"""
+
+
+def test_the_workers_of_torchrun_save_and_so_does_what_waits_for_them(live_platform: LivePlatform) -> None:
+    """torchrun does not handle USR1: it would end of it, and its workers with it."""
+    run = "torchrun --standalone --nproc_per_node 2 worker.py 2>&1 | tee log"
+    command = f"cat >worker.py <<'END'{WORKER}END\n{run}\nls $BERTH_CHECKPOINT_DIR"
+    spec = {
+        "name": "torchrun",
+        "command": command,
+        "env": {**DEBIANS_TORCHRUN, "PYTHONUNBUFFERED": "1"},
+        "checkpoint": {"path": "ckpt", "signal": "USR1", "grace": "60s"},
+    }
+    job = live_platform.submit(spec, wait=["running"])
+    for rank in (0, 1):
+        live_platform.operator.wait_for_line(job, f"ready {rank}")
+    live_platform.operator.stop(job)
+    assert live_platform.wait(job)["state"] == "stopped"
+    assert live_platform.logs(job, stream="stdout").endswith("saved-by-0\nsaved-by-1\n")
 
 
 def test_a_job_that_does_not_listen_is_killed_when_the_grace_is_over(live_platform: LivePlatform) -> None:

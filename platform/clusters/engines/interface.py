@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from kernel.resources import ZERO, Resources
+from kernel.signals import SignalTarget
 
 AttemptId = uuid.UUID
 
@@ -216,10 +217,13 @@ class StopCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
+    """A task is over when none of its processes is left, or the grace is over: KILL follows then, to all of them."""
+
     attempt_id: AttemptId
     grace_seconds: float
     cause: StopCause
-    signal: str = "TERM"  # A signal name without SIG; KILL follows to the whole tree after the grace.
+    signal: str = "TERM"  # A signal name without SIG.
+    target: SignalTarget = SignalTarget.PROGRAMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,6 +89,44 @@ def ends_politely(code: int) -> Behaviour:
     return Behaviour(shell, Script(duration_seconds=None, stop_code=code, stdout=b"ready\n"))
 
 
+_SAVES_ON = """
+import os, signal, sys, time
+def save(number, frame):
+    signal.signal(number, signal.SIG_IGN)  # `timeout` passes it on, too.
+    print("saving", flush=True)
+    time.sleep(0.3)
+    open(os.path.join(os.environ["BERTH_CHECKPOINT_DIR"], sys.argv[1]), "w").close()
+    sys.exit(0)
+signal.signal(getattr(signal, "SIG{name}"), save)
+print("ready", flush=True)
+while True:
+    time.sleep(0.02)
+"""
+FORMS: Mapping[str, str] = {
+    "alone": "PROGRAM",
+    "in place of the shell": "exec PROGRAM",
+    "after another": "true && PROGRAM",
+    "in lines": "echo begins\nPROGRAM\necho goes on",
+    "before another": "PROGRAM; echo goes on",
+    "before a pipe": "PROGRAM | tee copy",
+    "with its errors before a pipe": "{ PROGRAM 2>&1 1>&3 | tee copy >&2; } 3>&1",
+    "in a shell of the user": "sh -c QUOTED",
+    "in a list": "",
+    "in the background": "PROGRAM & wait",
+    "in parentheses": "(cd . && PROGRAM)",
+    "beneath a program that passes signals on": "timeout 600 PROGRAM",
+}
+"""Ways to write a command with one program in it."""
+
+
+def saves_on(name: str, form: str) -> Behaviour:
+    """A program in one of the forms that takes a moment at this signal to save: a file with the form's name."""
+    words = ("python3", "-c", _SAVES_ON.replace("{name}", name), form)
+    text = FORMS[form].replace("PROGRAM", shlex.join(words)).replace("QUOTED", shlex.quote(f"{shlex.join(words)}; echo goes on"))
+    script = Script(duration_seconds=None, stop_code=0, stdout=b"ready\n")
+    return Behaviour(text, script, argv=tuple((word,) for word in words) if form == "in a list" else ())
+
+
 def ignores_signals() -> Behaviour:
     return Behaviour(
         "trap '' TERM; echo ready; while :; do sleep 0.05; done",
@@ -137,6 +175,7 @@ class Bench:
     pass_time: Callable[[float], None] = time.sleep
     behaviours: dict[tuple[AttemptId, TaskName], Behaviour] = field(default_factory=dict)
     image: ImageRef = HOST_IMAGE
+    forms: Sequence[str] = tuple(FORMS)  # Fewer where each takes a pod.
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -220,6 +259,15 @@ class Bench:
         while not holds():
             assert time.monotonic() < deadline, f"{what} did not happen within {DEADLINE_SECONDS} s"
             self.pass_time(0.02)
+
+    def wait_for_start(self, attempt_id: AttemptId) -> None:
+        """Wait until all tasks run: a gang is let go by one who observes that all of it is there."""
+
+        def has_started() -> bool:
+            seen = self.see(attempt_id)
+            return seen is not None and all(task.state is TaskState.RUNNING for task in seen.tasks)
+
+        self.wait_until(has_started, "the start of all tasks")
 
     def wait_for_end(self, attempt_id: AttemptId) -> tuple[TaskObservation, ...]:
         """Wait until no task runs and give how they ended; checks that states go only forwards on the way."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tools.kubernetes.cluster import Cluster
 
 CLEAN_SECONDS = 30.0
+FORMS = ("before another", "before a pipe", "in a shell of the user", "beneath a program that passes signals on")
 
 
 @contextlib.contextmanager
@@ -30,7 +31,7 @@ def open_kubernetes_bench(directory: Path) -> Iterator[Bench]:
     kubernetes.skip_without_kubernetes()
     with kubernetes.shared() as cluster:
         config = config_of(cluster, directory)
-        bench = Bench("kubernetes", lambda: open_engine(config))
+        bench = Bench("kubernetes", lambda: open_engine(config), forms=FORMS)
         try:
             yield bench
         finally:

@@ -38,6 +38,7 @@ from tests.contract.engines.bench import (
     reads_saved,
     runs_on,
     saves,
+    saves_on,
     succeeds,
     writes,
 )
@@ -125,6 +126,27 @@ def test_a_polite_stop_lets_the_job_end_itself_and_keeps_code_and_cause(bench: B
     (task,) = bench.wait_for_end(workload.attempt_id)
     assert task.exit is not None
     assert (task.exit.code, task.exit.reason, task.exit.stop_cause) == (7, ExitReason.STOPPED, StopCause.PREEMPTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"), [("TERM", StopCause.USER), ("USR1", StopCause.PREEMPTED), ("INT", StopCause.DEADLINE)]
+)
+def test_the_signal_and_the_grace_are_the_programs_in_whatever_form_its_command_is_written(
+    bench: Bench, engine_dir: Path, name: str, cause: StopCause
+) -> None:
+    if bench.is_fake:
+        pytest.skip("a pretended task has no processes")
+    if bench.name == "kubernetes" and name != "USR1":
+        pytest.skip("a pod for each form takes long; the wrapper's own tests send the others")
+    kept = kept_in(engine_dir, "mine")
+    workload = bench.start(*(saves_on(name, form) for form in bench.forms), checkpoint=kept)
+    bench.wait_for_start(workload.attempt_id)
+    for task in workload.tasks:
+        bench.wait_for_output(workload.attempt_id, b"ready", task.name)
+    bench.engine.stop([Stop(workload.attempt_id, 60, cause, signal=name)])
+    ended = bench.wait_for_end(workload.attempt_id)
+    assert sorted(path.name for path in Path(kept.location).iterdir()) == sorted(bench.forms)
+    assert {task.exit.stop_cause for task in ended if task.exit} == {cause}
 
 
 def test_a_job_that_ignores_the_signal_is_killed_after_the_grace(bench: Bench) -> None:

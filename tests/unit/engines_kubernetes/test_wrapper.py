@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -85,14 +86,62 @@ def test_what_cannot_be_executed_is_told_apart(container: Container) -> None:
     assert container.message.read_text() == ""
 
 
+SAVES = """
+import os, signal, sys, time
+def save(*_):
+    time.sleep(0.3)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(getattr(signal, f"SIG{sys.argv[2]}"), save)
+open(sys.argv[1], "w").close()
+while True: time.sleep(0.02)
+"""
+
+
+def stop(process: subprocess.Popen[bytes], container: Container, name: str = "TERM", target: str = "programs") -> None:
+    """What engine and kubelet do, once the task has begun and says so by a file."""
+    deadline = time.monotonic() + 60
+    while not (container.folder / "begun").exists():
+        assert time.monotonic() < deadline, "it did not begin"
+        time.sleep(0.02)
+    if (name, target) != ("TERM", "programs"):
+        number = int(signal.Signals[f"SIG{name}"])
+        (container.folder / "berth/run/signal").write_text(f"{name}\n{number} {target}\n")
+    (first,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(first), signal.SIGTERM)
+
+
+def saving(container: Container, name: str = "TERM") -> str:
+    return shlex.join(["/usr/bin/python3", "-c", SAVES, str(container.folder / "begun"), name])
+
+
 @pytest.mark.parametrize("name", ["TERM", "USR1"])
 def test_the_stop_signal_reaches_the_task_and_its_code_counts(container: Container, name: str) -> None:
-    process = container.start("/bin/sh", "-c", f"trap 'exit 8' {name}; while :; do sleep 0.05; done", quota=9)
-    first = _first_process(process, container)
-    if name != "TERM":
-        (container.folder / "berth/run/signal").write_text(f"{name}\n")
-    os.kill(first, signal.SIGTERM)
+    text = f"trap 'exit 8' {name}; : >{container.folder}/begun; while :; do sleep 0.05; done"
+    process = container.start("/bin/sh", "-c", text, quota=9)
+    stop(process, container, name)
     assert container.end(process)[0] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "said"),
+    [
+        ("INT", "PROGRAM; echo goes on", b"saved\ngoes on\n"),
+        ("USR1", "PROGRAM | tee copy", b"saved\n"),
+        ("TERM", "(PROGRAM) & sleep 600", b"saved\n"),
+    ],
+)
+def test_a_program_saves_whatever_waits_for_it(container: Container, name: str, form: str, said: bytes) -> None:
+    process = container.start("/bin/sh", "-c", form.replace("PROGRAM", saving(container, name)))
+    stop(process, container, name)
+    assert container.end(process)[1] == said
+
+
+@pytest.mark.parametrize(("target", "said"), [("children", b"saved\n"), ("first", b"")])
+def test_the_processes_that_were_asked_for_get_the_signal(container: Container, target: str, said: bytes) -> None:
+    process = container.start("/bin/sh", "-c", f"trap 'kill -9 $!; exit 9' TERM; {saving(container)} & wait")
+    stop(process, container, target=target)
+    assert container.end(process)[1] == said
 
 
 def test_what_outlives_the_task_does_not_keep_it(container: Container) -> None:
@@ -106,24 +155,3 @@ def test_files_with_late_addresses_are_written_as_they_are(container: Container)
     environment = {"BERTH_FILE_NAME_0": "hosts", "BERTH_FILE_TEXT_0": text}
     process = container.start("/bin/cat", f"{container.folder}/berth/run/files/hosts", environment=environment)
     assert container.end(process)[1] == text.encode()
-
-
-def _first_process(process: subprocess.Popen[bytes], container: Container) -> int:
-    """The wrapper, once the task has begun."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if children and b"trap 'exit 8'" in _commands(int(children[0])):
-            time.sleep(0.3)
-            return int(children[0])
-        time.sleep(0.05)
-    raise AssertionError("it did not begin")
-
-
-def _commands(first: int) -> bytes:
-    found = b""
-    for child in Path(f"/proc/{first}/task/{first}/children").read_text().split():
-        line = Path(f"/proc/{child}/cmdline").read_bytes()
-        if line.startswith(b"/bin/sh\0-c\0trap"):
-            found += line
-    return found

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import select
+import signal as signals
 import socket
 import threading
 import time
@@ -21,6 +22,7 @@ from urllib.parse import urlencode
 from clusters.engines.interface import EngineUnreachable, ExecRefused, TerminalSize
 from clusters.engines.kubernetes import names, wrapper
 from clusters.engines.kubernetes.api import Json
+from kernel.signals import SignalTarget
 
 _SIGNAL_SECONDS = 5.0
 _INPUT, _OUTPUT, _ERRORS, _STATUS, _SIZE = range(5)
@@ -43,8 +45,8 @@ class ExecSignals:
     def __init__(self, websocket: Websockets) -> None:
         self._websocket = websocket
 
-    def name(self, pod: Json, signal: str) -> None:
-        self._run(pod, wrapper.SIGNAL_SCRIPT, signal)
+    def name(self, pod: Json, signal: str, target: SignalTarget) -> None:
+        self._run(pod, wrapper.SIGNAL_SCRIPT, signal, str(int(signals.Signals[f"SIG{signal}"])), target.value)
 
     def kill(self, pod: Json) -> None:
         self._run(pod, wrapper.KILL_SCRIPT)

@@ -24,6 +24,7 @@ from clusters.engines.interface import AttemptLabels, StopCause, TaskName, Workl
 from clusters.engines.kubernetes import names
 from clusters.engines.kubernetes.api import Json
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
+from kernel.signals import SignalTarget
 
 _KEY = "attempt.json"
 _FORMAT = 1
@@ -38,6 +39,7 @@ class StopRecord:
     asked_at: datetime
     kill_at: datetime
     tasks: tuple[TaskName, ...]
+    target: SignalTarget = SignalTarget.ALL  # A stop that an older release recorded.
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ def _attempt_document(gate: Gate) -> Json:
         else {
             "cause": stop.cause.value,
             "signal": stop.signal,
+            "target": stop.target.value,
             "asked_at": stop.asked_at.isoformat(),
             "kill_at": stop.kill_at.isoformat(),
             "tasks": [[task.role, task.index] for task in stop.tasks],
@@ -254,6 +257,7 @@ def _read(data: Any, attempt_id: uuid.UUID, version: str) -> Gate:
             datetime.fromisoformat(stop["asked_at"]),
             datetime.fromisoformat(stop["kill_at"]),
             tuple(TaskName(str(role), int(index)) for role, index in stop["tasks"]),
+            SignalTarget(stop.get("target", SignalTarget.ALL)),
         ),
         verdicts={TaskName(str(role), int(index)): str(why) for role, index, why in data.get("verdicts", ())},
         version=version,

@@ -12,6 +12,7 @@ from clusters.engines.kubernetes.api import AlreadyExists, Conflict, Forbidden, 
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.pods import Pods, in_order
 from clusters.engines.kubernetes.record import Gate, GateUnreadable, StopRecord, today, with_stop
+from kernel.signals import SignalTarget
 
 _ROUNDS = 5  # Others change the gate only a few times in its life.
 _BUSY = "The attempt's gate is being changed by others."
@@ -23,8 +24,8 @@ _AGAIN_SECONDS = 5.0
 class Signals(Protocol):
     """Programs beside a task. Both may fail silently: the kubelet's TERM and its KILL after the first grace come anyway."""
 
-    def name(self, pod: Json, signal: str) -> None:
-        """Tell the wrapper which signal the kubelet's TERM stands for."""
+    def name(self, pod: Json, signal: str, target: SignalTarget) -> None:
+        """Tell the wrapper which signal the kubelet's TERM stands for, and which processes get it."""
         ...
 
     def kill(self, pod: Json) -> None:
@@ -70,8 +71,9 @@ class Stopper:
         that became shorter is enforced by a program in the container."""
         assert gate.stop is not None
         deadline = states.read_time(pod["metadata"].get("deletionTimestamp"))
-        if deadline is None and gate.stop.signal != "TERM" and gate.framed and states.is_running(pod):
-            self._signals.name(pod, gate.stop.signal)
+        is_unusual = gate.stop.signal != "TERM" or gate.stop.target is not SignalTarget.PROGRAMS
+        if deadline is None and is_unusual and gate.framed and states.is_running(pod):
+            self._signals.name(pod, gate.stop.signal, gate.stop.target)
         self._pods.end(pod, gate.stop.kill_at)
         sooner = deadline is not None and deadline > gate.stop.kill_at + timedelta(seconds=_ROOM_SECONDS)
         left = (gate.stop.kill_at - datetime.now(UTC)).total_seconds()
@@ -106,6 +108,7 @@ class Stopper:
             intent = StopRecord(
                 cause=stop.cause,
                 signal=stop.signal,
+                target=stop.target,
                 asked_at=asked_at,
                 kill_at=asked_at + timedelta(seconds=max(0.0, stop.grace_seconds)),
                 tasks=tuple(task.name for task, pod in zip(gate.tasks, places, strict=True) if pod in alive),

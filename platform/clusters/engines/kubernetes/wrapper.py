@@ -9,8 +9,11 @@ as lines of ASCII, `O<offset>:<base64>` on its standard output and `E<offset>:<b
 the container is written by one process, so lines never mix. Offsets count the task's bytes, so a reader can tell a gap.
 `O<offset>!<count>` says that so many bytes past the quota were dropped, `O<offset>.` that the stream has ended.
 
-*Stop.* The kubelet sends TERM to the first process, which passes it on to every process of the container; another signal is
-named in the file `signal`, which a program started beside the task writes just before.
+*Stop.* The kubelet sends TERM to the first process, which passes it on: at once to those processes that handle it, and to the
+others but shells when these have ended; to all where none handles it. (Every shell handles INT, by leaving its script.) The file
+`signal`, which a program started beside the task writes just before, names another signal and other processes. The container ends
+when none of them is left; the kubelet ends it after the grace. What /proc says of a process is read at once: bash seeks between
+lines, and the kernel writes them anew.
 
 *Start.* What the shell cannot execute is told in the container's termination message, which comes with the pod's status.
 """
@@ -31,6 +34,7 @@ CANNOT_START = "berth: cannot start "
 LINE_BYTES = 12_000  # Of a stream in one line: with base64 below the 16 KiB at which runtimes cut lines.
 FRAME_BYTES_MAX = 64 * 1024
 _READ_BYTES = 65_536  # What a pipe holds.
+SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
 _DRAIN_SECONDS = 5  # How long output of processes that outlive the task is waited for.
 
 SCRIPT = f"""\
@@ -76,11 +80,61 @@ relay() {{
   fi
   printf '%s%s.\\n' "$1" "$at"
 }}
-stopped= again=
+stopped= again= main= other=
+look() {{
+  text=$(dd if="/proc/$1/status" bs=8192 count=1)
+  [ -n "$text" ] || return 1
+  set -- ${{text#*Name:}} && called=$1
+  set -- ${{text#*State:}} && state=$1
+  set -- ${{text#*PPid:}} && parent=$1
+  set -- ${{text#*SigCgt:}} && mask=$1
+  case $state in Z|X) return 1 ;; esac
+}} 2>/dev/null
+pause() {{ sleep 0.1 2>/dev/null || sleep 1; }}
 forward() {{
-  stopped=1 again=1 name=TERM
-  [ ! -s "$run/signal" ] || read -r name <"$run/signal"
-  kill -s "$name" -- -1 2>/dev/null
+  stopped=1 again=1 name=TERM number=15 target=programs
+  [ ! -s "$run/signal" ] || {{ read -r name; read -r number target; }} <"$run/signal"
+  told= later= children=
+  for folder in /proc/[0-9]*; do
+    pid=${{folder#/proc/}}
+    [ "$pid" -ne 1 ] && look "$pid" || continue
+    [ "$pid" = "$main" ] || children="$children $pid"
+    handles=$(((0x${{mask#????????}} >> (number - 1)) & 1))
+    case $called in {"|".join(SHELLS)}) is_shell=1 ;; *) is_shell= ;; esac
+    if [ "$handles" -eq 1 ] && [ "$is_shell$name" != 1INT ]; then told="$told $pid"
+    elif [ -z "$is_shell" ]; then later="$later $pid"
+    fi
+  done
+  case $target in
+    first) kill -s "$name" "$main" ;;
+    children) kill -s "$name" $children ;;
+    programs)
+      if [ -n "$told" ]; then
+        kill -s "$name" $told
+        (
+          trap '' HUP INT QUIT USR1 USR2 ALRM PIPE TERM
+          for pid in $told; do
+            while look "$pid"; do pause; done
+          done
+          kill -s "$name" $later
+        ) &
+        other=$!
+      else kill -s "$name" -- -1
+      fi ;;
+    *) kill -s "$name" -- -1 ;;
+  esac
+}} 2>/dev/null
+linger() {{
+  while :; do
+    left=
+    for folder in /proc/[0-9]*; do
+      pid=${{folder#/proc/}}
+      [ "$pid" -ne 1 ] && look "$pid" || continue
+      case $pid,$parent in *,0|"$other",*|*,"$other") ;; *) left=1 ;; esac
+    done
+    [ -n "$left" ] || return 0
+    pause
+  done
 }}
 await() {{
   wait "$1"
@@ -107,8 +161,10 @@ env --default-signal=INT,QUIT true 2>/dev/null && begin='env --default-signal=IN
   [ -z "$stopped" ] || exit 143
   exec $begin /bin/sh -c "$task" berth "$@"
 ) >"$run/out" 2>"$run/err" </dev/null &
-await $!
+main=$!
+await "$main"
 ended=$status
+[ -z "$stopped" ] || linger
 kill -s TERM -- -1 2>/dev/null
 ( sleep {_DRAIN_SECONDS}; kill -s KILL "$out" "$err" ) >/dev/null 2>&1 &
 await "$out"
@@ -144,8 +200,8 @@ exit
 """
 """The part that becomes the task's program: a shell of its own, in which no signal is ignored where `env` can see to it."""
 
-SIGNAL_SCRIPT = f'printf "%s\\n" "$1" >{RUN}/signal'
-"""Names the signal that the next TERM stands for."""
+SIGNAL_SCRIPT = f'printf "%s\\n%s %s\\n" "$1" "$2" "$3" >{RUN}/signal'
+"""Names the signal that the next TERM stands for, by name and number, and which processes get it."""
 
 KILL_SCRIPT = "kill -s KILL -- -1"
 """Kills the task and all beside it; the container's first process is out of reach, sees it, and ends."""

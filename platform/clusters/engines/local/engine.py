@@ -351,6 +351,7 @@ class LocalEngine:
             kill_at=now + max(0.0, stop.grace_seconds),
             boot_id=self._watch.boot_id,
             tasks=alive,
+            target=stop.target.value,
         )
         with records.stops_locked(self._root):
             earlier = records.read_stop(self._root, key)

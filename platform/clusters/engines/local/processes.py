@@ -125,6 +125,15 @@ def pin(pid: int, cores: frozenset[int]) -> int:
     return moved
 
 
+def handles(pid: int, number: int) -> bool:
+    """Whether a process has a handler of its own for a signal (proc(5), SigCgt of /proc/<pid>/status)."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
 def send(process: Process, number: int) -> bool:
     """Signal exactly this process, however fast its pid is reused; False if it is gone."""
     try:

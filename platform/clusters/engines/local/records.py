@@ -48,7 +48,8 @@ class StartedRecord:
 class StopIntent:
     """A stop, recorded before its first signal. Times are seconds of the boot clock, which no one sets back.
 
-    `tasks` are those that were alive: only their ends count as stopped.
+    `tasks` are those that were alive: only their ends count as stopped. `told` are the processes that got the signal, by id and
+    start time in ticks, `later` those of any task that get it when all of these have ended.
     """
 
     cause: str
@@ -59,6 +60,9 @@ class StopIntent:
     tasks: tuple[str, ...]
     signalled: bool = False
     killed: bool = False
+    target: str = "all"  # A stop that an older release recorded.
+    told: tuple[tuple[int, int], ...] = ()
+    later: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,10 @@ def read_stop(root: str, attempt_id: str) -> StopIntent | None:
     """Read a stop; None if there is none, or none that can be read: the platform asks again until its attempt has ended."""
     try:
         found = read_json(f"{root}/{STOPS}/{attempt_id}.json")
-        return StopIntent(**{**found, "tasks": tuple(found["tasks"])}) if found else None
+        if not found:
+            return None
+        pids = {name: tuple((int(pid), int(start)) for pid, start in found.get(name, ())) for name in ("told", "later")}
+        return StopIntent(**{**found, **pids, "tasks": tuple(found["tasks"])})
     except (ValueError, KeyError, TypeError):
         return None
 

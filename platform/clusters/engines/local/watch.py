@@ -12,18 +12,27 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from clusters.engines.interface import AttemptLabels, AttemptObservation, TaskExit, TaskName, TaskObservation, TaskState
+from clusters.engines.interface import (
+    AttemptLabels,
+    AttemptObservation,
+    TaskExit,
+    TaskName,
+    TaskObservation,
+    TaskState,
+)
 from clusters.engines.local import cgroups, exits, logfiles, processes, records
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.launching import Launcher
 from clusters.engines.local.launching.verbs import PinAttempt, SignalAttempt
 from clusters.engines.local.leases import ABANDONED_SECONDS, HostLeases
 from clusters.engines.local.plan import ADDRESS
+from clusters.engines.local.signalling import recipients
 from kernel.resources import Resources
+from kernel.signals import SignalTarget
 
 _LOG_SECONDS = 1.0  # How long output may run past its quota before the surplus is given back to the disk.
 _LEASE_SWEEP_SECONDS = 600.0
@@ -212,9 +221,7 @@ class Watch:
         """Whether anything of a task without an exit code runs. Its wrapper may be gone and the task go on."""
         if processes.is_alive(started.pid, started.start_ticks):
             return True
-        if started.groups:
-            return bool(cgroups.members(started.groups))
-        return self._signal([(known.attempt_id, 0, (name,))])[0] > 0
+        return self._runs_still(known, name, started)
 
     def _classify(self, known: Known, name: str, code: int, stop: records.StopIntent | None) -> TaskExit:
         return exits.classify(
@@ -226,14 +233,17 @@ class Watch:
         )
 
     def _end_leftovers(self, found: Sequence[Known]) -> set[tuple[str, str]]:
-        """Kill what tasks that ended have left running: background processes do not outlive their task. Returns attempt and name
-        of those tasks."""
+        """Kill what tasks that ended have left running: background processes do not outlive their task, but for the grace of a
+        stop, in which they may save. Returns attempt and name of those tasks."""
         leftovers, ended = [], set()
         for known in found:
             if known.attempt_id in self._settled or known.started.boot_id != self.boot_id:
                 continue
-            for name, started in known.started.tasks.items():
-                if exits.read_exit(self._control(known.attempt_id, f"{name}.exit")) is None:
+            over = [name for name in known.started.tasks if exits.read_exit(self._control(known.attempt_id, f"{name}.exit"))]
+            stop = records.read_stop(self._root, known.attempt_id) if over else None
+            for name in over:
+                started = known.started.tasks[name]
+                if stop is not None and self._has_grace(stop, name) and self._runs_still(known, name, started):
                     continue
                 ended.add((known.attempt_id, name))
                 if not started.groups or cgroups.members(started.groups):
@@ -241,6 +251,15 @@ class Watch:
         if leftovers:
             self._signal(leftovers)
         return ended
+
+    def _has_grace(self, stop: records.StopIntent, name: str) -> bool:
+        is_under_way = stop.boot_id == self.boot_id and not stop.killed and name in stop.tasks
+        return is_under_way and time.clock_gettime(time.CLOCK_BOOTTIME) < stop.kill_at
+
+    def _runs_still(self, known: Known, name: str, started: records.StartedTask) -> bool:
+        if started.groups:
+            return bool(cgroups.members(started.groups))
+        return self._signal([(known.attempt_id, 0, (name,))])[0] > 0
 
     def _settle(self, found: Sequence[Known], items: Sequence[AttemptObservation]) -> None:
         """Remember what cannot change any more, once what it held is free: an attempt that is settled is not looked at again."""
@@ -276,7 +295,7 @@ class Watch:
             self._stopping.add(attempt_id)
             if now >= intent.kill_at:
                 kills.append(attempt_id)
-            elif not intent.signalled:
+            elif not intent.signalled or (intent.later and not _any_lives(intent.told)):
                 polite.append(attempt_id)
         if kills or polite:
             self._send_due(kills, polite)
@@ -287,11 +306,31 @@ class Watch:
             killed = self._intents(kills)
             for attempt_id, intent in killed.items():
                 self._save(attempt_id, replace(intent, signalled=True, killed=True), intent)
-            asked = {key: intent for key, intent in self._intents(polite).items() if not intent.signalled}
-            self._signal([(key, intent.signal, intent.tasks) for key, intent in asked.items()])
-            for attempt_id, intent in asked.items():
-                self._save(attempt_id, replace(intent, signalled=True), intent)
+            asked = self._intents(polite)
+            self._tell_first({key: intent for key, intent in asked.items() if not intent.signalled})
+            self._tell_others({key: intent for key, intent in asked.items() if intent.signalled and intent.later})
         self._signal([(key, int(signal.SIGKILL), intent.tasks) for key, intent in killed.items()])
+
+    def _tell_first(self, intents: Mapping[str, records.StopIntent]) -> None:
+        asks = [SignalAttempt(self._root, key, at.signal, (task,)) for key, at in intents.items() for task in at.tasks]
+        found = iter(self._launcher.look(asks) if asks else ())
+        noted = {}
+        for key, intent in intents.items():
+            each = [recipients(next(found), intent.signal, SignalTarget(intent.target)) for _ in intent.tasks]
+            told, later = (tuple(pid for part in parts for pid in part) for parts in zip(*each, strict=True))
+            noted[key] = replace(intent, signalled=True, told=told, later=later)
+        if noted:
+            self._launcher.signal([SignalAttempt(self._root, key, at.signal, at.tasks, at.told) for key, at in noted.items()])
+        for key, intent in noted.items():
+            self._save(key, intent, intents[key])
+
+    def _tell_others(self, intents: Mapping[str, records.StopIntent]) -> None:
+        due = {key: intent for key, intent in intents.items() if not _any_lives(intent.told)}
+        if due:
+            asks = [SignalAttempt(self._root, key, intent.signal, intent.tasks, intent.later) for key, intent in due.items()]
+            self._launcher.signal(asks)
+        for key, intent in due.items():
+            self._save(key, replace(intent, later=()), intent)
 
     def _intents(self, attempt_ids: Iterable[str]) -> dict[str, records.StopIntent]:
         found = ((attempt_id, records.read_stop(self._root, attempt_id)) for attempt_id in attempt_ids)
@@ -396,6 +435,10 @@ class Watch:
         with contextlib.suppress(FileNotFoundError):
             return records.note(self._root, attempt_id, f"{name}.memory").read_text()
         return ""
+
+
+def _any_lives(pids: Iterable[tuple[int, int]]) -> bool:
+    return any(processes.is_alive(pid, start_ticks) for pid, start_ticks in pids)
 
 
 def _labels(attempt: records.AttemptRecord) -> AttemptLabels:

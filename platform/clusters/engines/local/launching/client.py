@@ -18,6 +18,7 @@ from clusters.engines.local.launching.verbs import (
     OpenShell,
     Owner,
     PinAttempt,
+    SeenProcess,
     SignalAttempt,
     StartAttempt,
     Started,
@@ -42,6 +43,10 @@ class LauncherClient:
     def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
         answer, _ = self._ask("signal", signals=[asdict(item) for item in signals])
         return [int(count) for count in answer]
+
+    def look(self, asks: Sequence[SignalAttempt]) -> Sequence[Sequence[SeenProcess]]:
+        answer, _ = self._ask("look", asks=[asdict(item) for item in asks])
+        return [[SeenProcess(**process) for process in found] for found in answer]
 
     def pin(self, pins: Sequence[PinAttempt]) -> None:
         self._ask("pin", pins=[asdict(item) for item in pins])

@@ -28,6 +28,7 @@ from clusters.engines.local.launching.verbs import (
     OpenShell,
     Owner,
     PinAttempt,
+    SeenProcess,
     SignalAttempt,
     StartAttempt,
     Started,
@@ -74,15 +75,23 @@ class DirectLauncher:
             left[index] = len(found)
             if index in kills:
                 continue
-            number = signals[index].number
+            number, only = signals[index].number, signals[index].only
             for process in found.values():
-                if number and not _is_bubblewrap(process, trees[index]):
+                is_meant = only is None or (process.pid, process.start_ticks) in only
+                if number and is_meant and not _is_bubblewrap(process, trees[index]):
                     processes.send(process, number)
         if kills:
             for index, count in zip(kills, self._kill([trees[index] for index in kills]), strict=True):
                 left[index] = count
         self.reap()
         return left
+
+    def look(self, asks: Sequence[SignalAttempt]) -> Sequence[Sequence[SeenProcess]]:
+        trees = [self._tree(item) for item in asks]
+        return [
+            _seen([process for process in found.values() if not _is_bubblewrap(process, tree)], ask.number)
+            for ask, tree, found in zip(asks, trees, self._find(trees), strict=True)
+        ]
 
     def pin(self, pins: Sequence[PinAttempt]) -> None:
         trees = [self._tree(SignalAttempt(item.root, item.attempt_id, 0, item.tasks)) for item in pins]
@@ -249,6 +258,23 @@ class DirectLauncher:
 _GROUP_ACCESS = struct.pack("<I" + "HHI" * 3, 2, 1, 7, 0xFFFFFFFF, 4, 7, 0xFFFFFFFF, 32, 0, 0xFFFFFFFF)
 """A default access list: user rwx, group rwx, others nothing (linux/posix_acl_xattr.h: version 2, tag, permissions, id)."""
 _KILL = int(signals.SIGKILL)
+
+
+def _seen(found: Sequence[processes.Process], number: int) -> list[SeenProcess]:
+    """The first process of a task is the oldest that no other of them started."""
+    pids = {process.pid for process in found}
+    roots = [process for process in found if process.parent not in pids]
+    first = min(roots, key=lambda process: (process.start_ticks, process.pid), default=None)
+    return [
+        SeenProcess(
+            process.pid,
+            process.start_ticks,
+            process.name,
+            is_first=process is first,
+            handles=processes.handles(process.pid, number),
+        )
+        for process in found
+    ]
 
 
 def _alive(pids: Iterable[int]) -> dict[int, processes.Process]:

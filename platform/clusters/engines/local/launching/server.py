@@ -221,6 +221,9 @@ def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -
         return [asdict(item) for item in launcher.start([wire.decode_start(each) for each in arguments["attempts"]])]
     if verb == "signal":
         return launcher.signal([wire.decode_signal(each) for each in arguments["signals"]])
+    if verb == "look":
+        found = launcher.look([wire.decode_signal(each) for each in arguments["asks"]])
+        return [[asdict(process) for process in each] for each in found]
     if verb == "pin":
         return launcher.pin([wire.decode_pin(each) for each in arguments["pins"]])
     if verb == "remove_attempts":

@@ -107,13 +107,26 @@ class Started:
 class SignalAttempt:
     """`number` 9 ends the whole tree and waits briefly until it is gone; any other reaches the tasks, not our wrappers.
 
-    An empty `tasks` means all of the attempt.
+    An empty `tasks` means all of the attempt. `only`: these of its processes and no others, by id and start time in ticks.
     """
 
     root: str
     attempt_id: str
     number: int
     tasks: tuple[str, ...] = ()
+    only: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProcess:
+    """A live process of a task. `handles`: it has a handler of its own for the signal that was asked about. `is_first`: it is
+    what the command of the task became; of several tasks together, of the oldest."""
+
+    pid: int
+    start_ticks: int
+    name: str
+    is_first: bool
+    handles: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +196,10 @@ class Launcher(Protocol):
 
     def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
         """Send to the live processes of each attempt; gives how many of them are left (0: none runs)."""
+        ...
+
+    def look(self, asks: Sequence[SignalAttempt]) -> Sequence[Sequence[SeenProcess]]:
+        """The live processes of each attempt that such a signal would reach; nothing is sent."""
         ...
 
     def pin(self, pins: Sequence[PinAttempt]) -> None:

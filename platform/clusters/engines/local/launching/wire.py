@@ -109,7 +109,9 @@ def decode_started(document: dict[str, Any]) -> Started:
 
 
 def decode_signal(document: dict[str, Any]) -> SignalAttempt:
-    return SignalAttempt(document["root"], document["attempt_id"], document["number"], tuple(document["tasks"]))
+    only = document.get("only")
+    pids = None if only is None else tuple((int(pid), int(start)) for pid, start in only)
+    return SignalAttempt(document["root"], document["attempt_id"], document["number"], tuple(document["tasks"]), pids)
 
 
 def decode_pin(document: dict[str, Any]) -> PinAttempt:

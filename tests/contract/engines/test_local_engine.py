@@ -45,8 +45,8 @@ from clusters.engines.interface import (
     Workload,
 )
 from clusters.engines.local import LocalEngine, exits, plan, records
-from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child, syscalls
-from clusters.engines.local.launching.verbs import SignalAttempt
+from clusters.engines.local.launching import DirectLauncher, LauncherClient, LauncherRefused, start_child, syscalls
+from clusters.engines.local.launching.verbs import SeenProcess, SignalAttempt
 from clusters.engines.local.leases import Lease
 from clusters.engines.local.watch import Known
 from clusters.telemetry.metrics import METRICS, kind_of
@@ -59,6 +59,7 @@ from tests.contract.engines.bench import (
     Bench,
     config_of,
     end_everything,
+    ends_politely,
     fails,
     ignores_signals,
     local_bench,
@@ -775,6 +776,21 @@ def test_a_task_that_several_processes_stop_at_once_gets_its_signal_once(local: 
     for engine in engines:
         engine.close()
     assert launcher.sent == [str(workload.attempt_id)]
+
+
+class OlderLauncher(DirectLauncher):
+    def look(self, asks: Sequence[SignalAttempt]) -> Sequence[Sequence[SeenProcess]]:
+        raise LauncherRefused("'look' is not a verb of the launcher")
+
+
+def test_under_a_launcher_of_the_release_before_all_processes_get_the_signal(local: Bench, engine_dir: Path) -> None:
+    workload = local.start(ends_politely(7))
+    local.wait_for_output(workload.attempt_id, b"ready")
+    with contextlib.closing(LocalEngine(config_of(engine_dir), OlderLauncher(policy_of(engine_dir)))) as engine:
+        engine.stop([Stop(workload.attempt_id, 60, StopCause.USER)])
+    (task,) = local.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert (task.exit.code, task.exit.stop_cause) == (7, StopCause.USER)
 
 
 def test_a_process_that_froze_with_a_lock_keeps_no_job_from_being_stopped(

@@ -26,7 +26,7 @@ from clusters.engines.interface import (
 )
 from clusters.engines.local import cgroups, exits, logfiles, processes, records
 from clusters.engines.local.config import LocalEngineConfig
-from clusters.engines.local.launching import Launcher
+from clusters.engines.local.launching import Launcher, LauncherRefused
 from clusters.engines.local.launching.verbs import PinAttempt, SignalAttempt
 from clusters.engines.local.leases import ABANDONED_SECONDS, HostLeases
 from clusters.engines.local.plan import ADDRESS
@@ -313,7 +313,13 @@ class Watch:
 
     def _tell_first(self, intents: Mapping[str, records.StopIntent]) -> None:
         asks = [SignalAttempt(self._root, key, at.signal, (task,)) for key, at in intents.items() for task in at.tasks]
-        found = iter(self._launcher.look(asks) if asks else ())
+        try:
+            found = iter(self._launcher.look(asks) if asks else ())
+        except LauncherRefused:  # By a launcher of the release before, which is replaced when no task runs: it tells all.
+            self._launcher.signal(asks)
+            for key, intent in intents.items():
+                self._save(key, replace(intent, signalled=True), intent)
+            return
         noted = {}
         for key, intent in intents.items():
             each = [recipients(next(found), intent.signal, SignalTarget(intent.target)) for _ in intent.tasks]

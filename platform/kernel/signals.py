@@ -1,8 +1,11 @@
-"""Which processes of a task get the signal of a stop: a word of job files, which engines read, too."""
+"""Which processes of a task get the signal of a stop: a word of job files, and what all engines know of processes for it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
+"""Names of processes that wait for programs, and go on with their script when these have ended."""
 
 
 class SignalTarget(StrEnum):

@@ -41,6 +41,7 @@ from tests.builders.prepared import short_folder
 from tests.builders.release import PRODUCT_SETTINGS, QUICK_SETTINGS, server_copy, service_user
 from tests.builders.stores import Servers, store_of
 from tools import up
+from tools.remains import is_alive
 
 ENDED = ("succeeded", "failed", "stopped")
 START_SECONDS = 240.0  # A loaded machine; an idle one needs three.
@@ -324,7 +325,7 @@ class LivePlatform:
         document = self._process_file()
         found = {role: document.get(role, []) for role in PROCESS_ROLES}
         found["supervisor"] = [document["supervisor"]] if document else []
-        return {role: [pid for pid in pids if _is_alive(pid)] for role, pids in found.items() if pids}
+        return {role: [pid for pid in pids if is_alive(pid)] for role, pids in found.items() if pids}
 
     def kill_one(self, role: str, signal: int = 9, *, index: int = 0) -> int:
         """Send a signal to one process of a role; its pid. The supervisor starts another one in its place."""
@@ -408,7 +409,7 @@ class LivePlatform:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        wait_until(lambda: not any(_is_alive(pid) for pid in others), "the end of all processes")
+        wait_until(lambda: not any(is_alive(pid) for pid in others), "the end of all processes")
 
     def stop(self) -> int:
         """What `make down` does; gives the exit code."""
@@ -608,14 +609,6 @@ def wait_until(holds: Callable[[], object], what: str, *, timeout: float = WAIT_
 def pause(began: float) -> None:
     """Sleep before the next look, a tenth of the wait so far: a wait of seconds gets a twentieth longer and costs fewer looks."""
     time.sleep(min(max(POLL_SECONDS, (time.monotonic() - began) / 10), POLL_SECONDS_MAX))
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def _id(job: Json | str) -> str:

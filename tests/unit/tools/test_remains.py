@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,11 +45,11 @@ def test_of_other_folders_nothing_is_said(tmp_path: Path, left: subprocess.Popen
     assert remains.find(tmp_path / "other", expected=[]) == remains.Remains()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 def test_a_mount_is_undone_before_its_folder_goes(tmp_path: Path) -> None:
     folder, place = tmp_path / "run", tmp_path / "run" / "disk"
     place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount")
 
     found = remains.find(folder, expected=[])
     assert found.mounts == (str(place),)

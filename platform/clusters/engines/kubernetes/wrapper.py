@@ -25,6 +25,8 @@ import binascii
 import re
 from dataclasses import dataclass
 
+from kernel.signals import SHELLS
+
 ROOT = "/berth"  # An emptyDir.
 WORK, HOME, TEMPORARY, RUN = f"{ROOT}/work", f"{ROOT}/home", f"{ROOT}/tmp", f"{ROOT}/run"  # noqa: S108 - its own
 FILES, LATE_FILES = "/berth-files", f"{RUN}/files"  # A ConfigMap; what the script writes from its environment.
@@ -34,7 +36,6 @@ CANNOT_START = "berth: cannot start "
 LINE_BYTES = 12_000  # Of a stream in one line: with base64 below the 16 KiB at which runtimes cut lines.
 FRAME_BYTES_MAX = 64 * 1024
 _READ_BYTES = 65_536  # What a pipe holds.
-SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
 _DRAIN_SECONDS = 5  # How long output of processes that outlive the task is waited for.
 
 SCRIPT = f"""\

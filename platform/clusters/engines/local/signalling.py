@@ -13,9 +13,7 @@ import signal
 from collections.abc import Sequence
 
 from clusters.engines.local.launching.verbs import SeenProcess
-from kernel.signals import SignalTarget
-
-SHELLS = frozenset({"ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh"})
+from kernel.signals import SHELLS, SignalTarget
 
 Pids = tuple[tuple[int, int], ...]
 """Process ids with start times, in ticks since boot: an id alone may be another process's by now."""

@@ -18,6 +18,7 @@ class FailureClass(StrEnum):
     PLATFORM = "platform"
     UNKNOWN = "unknown"
     HANG = "hang"
+    DEADLINE = "deadline"
     PREEMPTED = "preempted"
     STOPPED = "stopped"
 

@@ -85,6 +85,8 @@ def decide_retry(
     if len(counted) >= bounds.ATTEMPTS_PER_JOB:
         return RetryDecision(False, "attempts_exhausted", detail={"attempts": len(counted), "limit": bounds.ATTEMPTS_PER_JOB})
     asked = policy is not None and failure_class in policy.on
+    if failure_class is FailureClass.DEADLINE and not asked:
+        return RetryDecision(False, verdict.code)
     budget = policy.limit if policy is not None and asked else _operator_budget(verdict, settings)
     if budget is None:
         return RetryDecision(False, "retry_not_asked", detail={"class": str(failure_class)})
@@ -125,7 +127,13 @@ def _after_preemption(history: Sequence[PastAttempt], settings: RetrySettings, a
 
 
 def _wait(counted: Sequence[PastAttempt], verdict: ExitVerdict, settings: RetrySettings, attempt_id: uuid.UUID) -> float:
-    """Doubles with each failure of the same class; at its longest in a crash loop; none where waiting does not help."""
+    """Doubles with each failure of the same class; at its longest in a crash loop; none where waiting does not help.
+
+    An attempt that had all its time did not fail: the next waits for room alone.
+    """
+    if verdict.failure_class is FailureClass.DEADLINE:
+        return 0.0
+    counted = [past for past in counted if past.failure_class != FailureClass.DEADLINE]
     if _is_crash_loop(counted, settings):
         return settings.backoff_seconds_max * _spread(attempt_id)
     if verdict.exit_class.reaction is Reaction.AT_ONCE:

@@ -27,7 +27,7 @@ from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskSt
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import poisoned_jobs
-from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
+from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices, stop_grace, stops_at
 from jobs.reconcile.stored_exits import exit_document
 from jobs.reconcile.verdicts import START_TIMEOUT, conclude
 from jobs.reconcile.watched import LIVE, Watched
@@ -204,7 +204,7 @@ def _condition(item: Watched, now: datetime) -> str:
         return "lost_contact"
     if poisoned_jobs.is_marked(item.attempt):
         return poisoned_jobs.MARK
-    return NEARLY_OVER if is_nearly_over(item.attempt, now) else ""
+    return NEARLY_OVER if is_nearly_over(item, now) else ""
 
 
 def _record_starts(watched: Sequence[Watched], now: datetime) -> None:
@@ -299,17 +299,27 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
 
 
 def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
-    """max_runtime is over, or the attempt did not start in time."""
+    """max_runtime is over, or nearly so where the job asked for its signal earlier; or the attempt did not start in time."""
     late_start = now - timedelta(seconds=current().start_timeout_seconds)
     overdue: list[tuple[str, str, list[Watched]]] = [
-        ("deadline", "max_runtime", [item for item in watched if _past_deadline(item.attempt, now)]),
+        ("deadline", "max_runtime", [item for item in watched if _past_deadline(item, now)]),
         ("platform", START_TIMEOUT, [item for item in watched if _starts_too_long(item.attempt, late_start)]),
     ]
     for cause, reason, items in overdue:
         rows = [(item.job.id, item.job.state, item.attempt.id) for item in items if not item.all_over]
         if rows:
             late = {item.attempt.id: {START_TIMEOUT: _not_started(item)} for item in items if reason == START_TIMEOUT}
-            stop_attempts(rows, cause=cause, reason=reason, grace_seconds=None, actor="system:observer", now=now, verdicts=late)
+            graces = {item.attempt.id: seconds for item in items if (seconds := stop_grace(item, now)) is not None}
+            stop_attempts(
+                rows,
+                cause=cause,
+                reason=reason,
+                grace_seconds=None,
+                graces=graces if cause == "deadline" else {},
+                actor="system:observer",
+                now=now,
+                verdicts=late,
+            )
             _reload(watched, {attempt_id for _, _, attempt_id in rows})
 
 
@@ -323,8 +333,9 @@ def _starts_too_long(attempt: Attempt, latest: datetime) -> bool:
     return attempt.state == AttemptState.STARTING and attempt.launched_at is not None and attempt.launched_at < latest
 
 
-def _past_deadline(attempt: Attempt, now: datetime) -> bool:
-    return attempt.state == AttemptState.RUNNING and attempt.deadline_at is not None and attempt.deadline_at <= now
+def _past_deadline(item: Watched, now: datetime) -> bool:
+    at = stops_at(item) if item.attempt.state == AttemptState.RUNNING else None
+    return at is not None and at <= now
 
 
 def _reload(watched: Sequence[Watched], attempt_ids: set[uuid.UUID]) -> None:

@@ -25,7 +25,8 @@ LOOK_SECONDS = 0.05  # How often it looks without a hint.
 
 
 def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None, now: datetime, note: str = "") -> int:
-    """Ask these jobs to stop; an array with all its children. Stopping what ended, or stops already, changes nothing.
+    """Ask these jobs to stop; an array with all its children. Stopping what ended changes nothing; what stops already keeps its
+    cause and its first signal, and is killed earlier where this grace ends earlier.
 
     `note` is the reason in the words of the actor; it is told with the stop. Returns how many jobs were asked. Queued ones are
     STOPPED at once; of others the engine must confirm first.
@@ -55,8 +56,10 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
 
 def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], grace_seconds: float | None, now: datetime) -> int:
     # Attempts before jobs, as everywhere: another order of locks deadlocks.
-    attempts = Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update()
-    in_hand = [row[0] for row in attempts.values_list("id", "state", "lease_expires_at") if _is_in_hand(*row[1:], now=now)]
+    locked = Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update()
+    attempts = list(locked.values_list("id", "state", "lease_expires_at", "cluster_id"))
+    in_hand = [row[0] for row in attempts if _is_in_hand(*row[1:3], now=now)]
+    _shorten([(row[0], row[3]) for row in attempts if row[1] == AttemptState.STOPPING], grace_seconds, now)
     if in_hand:
         transaction.on_commit(lambda: _wait_until_told(in_hand), robust=True)
     rows = list(
@@ -79,6 +82,14 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], g
         now=now,
     )
     return len(rows)
+
+
+def _shorten(stopping: Sequence[tuple[uuid.UUID, uuid.UUID]], grace_seconds: float | None, now: datetime) -> None:
+    """Tell engines again of attempts (id, cluster id) that stop already: of two graces the one that ends earlier counts there."""
+    if stopping:
+        Attempt.objects.filter(id__in=[row[0] for row in stopping]).update(stop_grace_seconds=grace_seconds, due_at=now)
+    for cluster_id in {row[1] for row in stopping}:
+        hints.wake(f"stop.{cluster_id}")
 
 
 def stop_queued(
@@ -121,10 +132,13 @@ def stop_attempts(
     grace_seconds: float | None,
     actor: str,
     now: datetime,
+    graces: Mapping[uuid.UUID, float] | None = None,
     detail: Mapping[str, object] | None = None,
     verdicts: Mapping[uuid.UUID, object] | None = None,
 ) -> None:
     """Move jobs (id, state, attempt id) and their live attempts to STOPPING. Caller's transaction.
+
+    `graces` has those of single attempts, before `grace_seconds`, of which None is the job's own or the platform's.
 
     An attempt that stops already keeps its first cause; a user's word replaces the completion policy's verdict nowhere. A launch
     that has the attempt in hand loses it: the stop is due at once, and what the launch brings back is dropped.
@@ -148,7 +162,7 @@ def stop_attempts(
                 also={
                     "stop_cause": cause,
                     "stop_verdict": (verdicts or {}).get(attempt_id),
-                    "stop_grace_seconds": grace_seconds,
+                    "stop_grace_seconds": (graces or {}).get(attempt_id, grace_seconds),
                     "due_at": now,
                     "lease_token": None,
                     "lease_expires_at": None,

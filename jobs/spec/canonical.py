@@ -112,6 +112,8 @@ def _checkpoint(checkpoint: model.Checkpoint) -> dict[str, Any]:
     document: dict[str, Any] = {"path": checkpoint.path, "signal": checkpoint.signal, "grace": checkpoint.grace_seconds}
     if checkpoint.signal_target != SignalTarget.PROGRAMS:
         document["to"] = str(checkpoint.signal_target)
+    if checkpoint.before_deadline_seconds is not None:
+        document["before_deadline"] = checkpoint.before_deadline_seconds
     if checkpoint.interval_seconds is not None:
         document["interval"] = checkpoint.interval_seconds
     if checkpoint.per != model.CheckpointScope.JOB:

@@ -244,6 +244,20 @@ def _check_mounts(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
         )
 
 
+def _check_warning(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
+    before = spec.checkpoint and spec.checkpoint.before_deadline_seconds
+    if before and spec.max_runtime_seconds is not None and 2 * before > spec.max_runtime_seconds:
+        yield Problem(
+            ("checkpoint", "before_deadline"),
+            "range",
+            Text(
+                f"The signal comes {before} s before the end of {spec.max_runtime_seconds} s, but at most half of them are allowed.",
+                f"信号将在 {spec.max_runtime_seconds} 秒的时限结束前 {before} 秒发出；最多为时限的一半。",
+            ),
+            Text("Raise max_runtime or lower before_deadline.", "请提高 max_runtime 或减小 before_deadline。"),
+        )
+
+
 def _check_code(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     if spec.code is None:
         return
@@ -339,6 +353,7 @@ _CHECKS: tuple[Check, ...] = (
     check_environment,
     _check_completion,
     _check_mounts,
+    _check_warning,
     _check_code,
     _check_dependencies,
     _check_framework,

@@ -43,6 +43,11 @@ class RetryClass(StrEnum):
     PLATFORM = "platform"
     UNKNOWN = "unknown"
     HANG = "hang"
+    DEADLINE = "deadline"
+
+
+FAILURES = tuple(entry for entry in RetryClass if entry is not RetryClass.DEADLINE)
+"""What `retry.on` means where a job does not say it: to go on after the time limit is asked for by name."""
 
 
 def _adapt(parse: Callable[[Any], Any]) -> BeforeValidator:
@@ -174,6 +179,7 @@ _NAME = _grammar(Text("A name", "名称"), values.NAME, limits.NAME_LENGTH, _ALN
 _RUNTIME = _adapt(values.duration("max_runtime", 1, bounds.RUNTIME_SECONDS))
 _INTERVAL = _adapt(values.duration("interval", 1, bounds.RUNTIME_SECONDS))
 _GRACE = _adapt(values.duration("grace", 0, bounds.GRACE_SECONDS))
+_BEFORE_DEADLINE = _adapt(values.duration("before_deadline", 1, bounds.GRACE_SECONDS))
 _DURATION_FORMS = ({"type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}, {"type": "integer"})
 
 Name = Annotated[str, *_NAME]
@@ -242,6 +248,7 @@ Count = Annotated[
 Seconds = Annotated[int, _RUNTIME, _any_of(*_DURATION_FORMS, examples=["2h", "90s", 3600])]
 IntervalSeconds = Annotated[int, _INTERVAL, _any_of(*_DURATION_FORMS, examples=["10m", 600])]
 GraceSeconds = Annotated[int, _GRACE, _any_of(*_DURATION_FORMS, examples=["60s", 30])]
+BeforeSeconds = Annotated[int, _BEFORE_DEADLINE, _any_of(*_DURATION_FORMS, examples=["2m", 120])]
 Moment = Annotated[datetime, _adapt(values.moment("start_after")), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
 RelativePath = Annotated[str, _adapt(values.relative_path(Text("A path", "路径"))), _shape("string", minLength=1)]
 Command = Annotated[
@@ -393,7 +400,10 @@ class Retry(Model):
     on: Annotated[
         tuple[Annotated[RetryClass, _enumerated(Text("A failure class", "失败类别"), tuple(RetryClass))], ...],
         _sequence("on", len(RetryClass)),
-    ] = Field(tuple(RetryClass), description="Classes of failure that count against `limit`; default: all.")
+    ] = Field(
+        FAILURES,
+        description="Classes of ends that count against `limit`; default: all but `deadline`, the end of `max_runtime`.",
+    )
 
 
 class CheckpointScope(StrEnum):
@@ -418,6 +428,11 @@ class Checkpoint(Model):
         "`all`, all but the first (`children`), or the `first`, which is what the command names or its shell.",
     )
     grace_seconds: GraceSeconds = Field(30, validation_alias="grace", description="Time between the signal and the kill.")
+    before_deadline_seconds: BeforeSeconds | None = Field(
+        None,
+        validation_alias="before_deadline",
+        description="How long before the end of `max_runtime` the signal is sent, at most half of it; default: at its end.",
+    )
     interval_seconds: IntervalSeconds | None = Field(
         None, validation_alias="interval", description="Interval at which the program writes checkpoints."
     )

@@ -36,6 +36,7 @@ _PLACES = {
     **dict.fromkeys(keys_of(model.ResourceAsk), Text("under resources", " resources 下")),
     "signal": Text("under checkpoint", " checkpoint 下"),
     "grace": Text("under checkpoint", " checkpoint 下"),
+    "before_deadline": Text("under checkpoint", " checkpoint 下"),
     "interval": Text("under checkpoint", " checkpoint 下"),
     "per": Text("under checkpoint", " checkpoint 下"),
     "from": Text("under checkpoint", " checkpoint 下"),

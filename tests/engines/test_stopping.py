@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.live import Json, LivePlatform, wait_until
+from tests.builders.live import ENDED, Json, LivePlatform, wait_until
+from tests.contract.engines.bench import FORMS, command_that_saves_on
 from tests.engines.test_frameworks import DEBIANS_TORCHRUN
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
@@ -93,6 +94,62 @@ def test_the_checkpoint_signal_of_a_job_is_sent(live_platform: LivePlatform) -> 
     live_platform.operator.stop(job)
     assert live_platform.wait(job)["state"] == "stopped"
     assert live_platform.logs(job, stream="stdout").endswith("saved\n")
+
+
+SIGNALS = ("USR1", "TERM", "INT")
+WAYS = ("stop", "deadline", "eviction", "drain")
+
+
+def saving(platform: LivePlatform, form: str, way: str) -> Json:
+    """A running job whose program saves at a signal, a different one for each pair of neighbours in the table."""
+    name = SIGNALS[(list(FORMS).index(form) + WAYS.index(way)) % len(SIGNALS)]
+    return platform.submit(
+        {
+            "name": f"saving-{way}",
+            "command": command_that_saves_on(name, form),
+            "resources": {"cpu": 5 if way == "eviction" else "10m", "memory": "128Mi"},
+            "priority": 100,
+            "max_runtime": "1h",
+            "retry": {"limit": 9, "on": ["deadline"]},
+            "checkpoint": {"path": "ckpt", "signal": name, "grace": "60s", "before_deadline": "1m"},
+        }
+    )
+
+
+def has_saved(platform: LivePlatform, job: Json, form: str) -> bool:
+    return form in [item["path"] for item in platform.api("GET", f"/jobs/{job['id']}/checkpoint/files")["items"]]
+
+
+def test_a_program_saves_in_whatever_form_it_is_written_and_whatever_stops_it(live_platform: LivePlatform) -> None:
+    platform = live_platform
+    table = {(form, way): saving(platform, form, way) for way in WAYS for form in FORMS}
+    for job in table.values():
+        platform.operator.wait_for_line(job, "ready")
+    for (_, way), job in table.items():
+        if way == "stop":
+            platform.operator.stop(job)
+        if way == "deadline":
+            platform.api("PATCH", f"/jobs/{job['id']}", {"max_runtime_seconds": 1})
+    for (_, way), job in table.items():
+        if way == "deadline":
+            platform.wait(job, ["stopping", "queued", *ENDED])
+            platform.api("PATCH", f"/jobs/{job['id']}", {"max_runtime_seconds": 3_600})  # The next attempt has its time.
+    all_of_it = {"name": "urgent", "command": "true", "resources": {"cpu": 60, "memory": "128Mi"}, "priority": 900}
+    assert platform.submit(all_of_it, wait=True)["state"] == "succeeded"
+    for (_, way), job in table.items():
+        if way != "drain":
+            assert platform.wait(job)["state"] == ("stopped" if way == "stop" else "succeeded"), (way, job)
+    [node] = platform.operator.items("/nodes")
+    platform.api("POST", f"/nodes/{node['id']}/drain", {"reason": "a test"})
+    for (_, way), job in table.items():
+        if way == "drain":
+            platform.wait(job, ["queued"])
+    platform.api("PATCH", f"/nodes/{node['id']}", {"cordoned": False})
+    for (form, way), job in table.items():
+        ended = platform.wait(job)
+        assert ended["state"] == ("stopped" if way == "stop" else "succeeded"), (form, way)
+        assert (ended["attempt"] > 1) == (way != "stop"), (form, way)
+        assert has_saved(platform, job, form), (form, way)
 
 
 WORKER = """

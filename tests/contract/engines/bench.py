@@ -91,6 +91,8 @@ def ends_politely(code: int) -> Behaviour:
 
 _SAVES_ON = """
 import os, signal, sys, time
+if os.path.exists(os.path.join(os.environ["BERTH_CHECKPOINT_DIR"], sys.argv[1])):
+    sys.exit(0)  # Another attempt: all was saved.
 def save(number, frame):
     signal.signal(number, signal.SIG_IGN)  # `timeout` passes it on, too.
     print("saving", flush=True)
@@ -119,12 +121,20 @@ FORMS: Mapping[str, str] = {
 """Ways to write a command with one program in it."""
 
 
+def command_that_saves_on(name: str, form: str) -> str | list[str]:
+    """A program in one of the forms that takes a moment at this signal to save: a file with the form's name. Where it finds
+    that, it has nothing left to do."""
+    words = ["python3", "-c", _SAVES_ON.replace("{name}", name), form]
+    quoted = shlex.quote(f"{shlex.join(words)}; echo goes on")
+    return FORMS[form].replace("PROGRAM", shlex.join(words)).replace("QUOTED", quoted) or words
+
+
 def saves_on(name: str, form: str) -> Behaviour:
-    """A program in one of the forms that takes a moment at this signal to save: a file with the form's name."""
-    words = ("python3", "-c", _SAVES_ON.replace("{name}", name), form)
-    text = FORMS[form].replace("PROGRAM", shlex.join(words)).replace("QUOTED", shlex.quote(f"{shlex.join(words)}; echo goes on"))
+    command = command_that_saves_on(name, form)
     script = Script(duration_seconds=None, stop_code=0, stdout=b"ready\n")
-    return Behaviour(text, script, argv=tuple((word,) for word in words) if form == "in a list" else ())
+    if isinstance(command, str):
+        return Behaviour(command, script)
+    return Behaviour("", script, argv=tuple((word,) for word in command))
 
 
 def ignores_signals() -> Behaviour:

@@ -38,6 +38,58 @@ def test_a_job_that_leaves_politely_at_its_deadline_has_failed(quay: Quay) -> No
     assert (found.state, (found.exit or {})["class"]) == ("failed", "deadline")
 
 
+SAVES = {"path": "ckpt", "signal": "USR1", "grace": "5s", "before_deadline": "20s"}
+
+
+def test_a_job_is_told_before_its_time_is_over_and_killed_after_it(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=None, stop_seconds=None), max_runtime="100s", checkpoint=SAVES)
+    quay.turn(2)
+    quay.pass_time(79)
+    quay.turn()
+    assert quay.state(job) == "running"
+    quay.pass_time(2)
+    quay.turn(2)
+    assert quay.state(job) == "stopping"
+    quay.pass_time(22)
+    quay.turn()
+    assert quay.state(job) == "stopping", "the grace begins where the time is over"
+    quay.pass_time(3)
+    quay.settle()
+    assert (quay.state(job), (quay.job(job.id).exit or {})["class"]) == ("failed", "deadline")
+
+
+def test_a_job_goes_on_after_its_time_in_as_many_attempts_as_it_asks_for(quay: Quay) -> None:
+    retry = {"limit": 2, "on": ["deadline"]}
+    job = quay.submit(script=Script(duration_seconds=None, stop_code=0), max_runtime="100s", checkpoint=SAVES, retry=retry)
+    quay.turn(2)
+    for attempts in (2, 3, 3):
+        quay.pass_time(81)
+        quay.turn(4)  # No wait comes between: what had all its time did not fail.
+        assert quay.job(job.id).attempt_count == attempts
+    assert [attempt.outcome for attempt in quay.attempts(job)] == ["failed"] * 3
+    assert (quay.state(job), (quay.job(job.id).exit or {})["class"]) == ("failed", "deadline")
+
+
+def test_the_time_limit_is_no_failure_that_a_job_asks_to_retry_without_naming_it(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=None, stop_code=1), max_runtime="10s", retry={"limit": 5})
+    quay.turn(2)
+    quay.pass_time(11)
+    quay.settle()
+    assert (quay.state(job), quay.job(job.id).attempt_count) == ("failed", 1)
+
+
+def test_a_second_stop_makes_the_grace_of_the_first_shorter(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=None, stop_seconds=None))
+    quay.turn(2)
+    quay.stop(job, grace_seconds=600)
+    quay.turn()
+    quay.stop(job, grace_seconds=1)
+    quay.turn()
+    quay.pass_time(2)
+    quay.turn()
+    assert quay.state(job) == "stopped"
+
+
 def test_a_job_that_had_ended_before_the_stop_reached_it_has_succeeded(quay: Quay) -> None:
     job = quay.submit(script=Script(duration_seconds=5))
     quay.turn(2)

@@ -16,7 +16,7 @@ import { NameField } from './NameField';
 import { isRecord, pointerOf } from './spec';
 import { words } from './text';
 
-const CLASSES = ['user', 'oom', 'platform', 'unknown', 'hang'] as const;
+const CLASSES = ['user', 'oom', 'platform', 'unknown', 'hang', 'deadline'] as const;
 const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const;
 
 /** The sections that are open at first: those in which something stands. */

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 from client_stub import CutOff, a_job, a_log, problem
 
+from berth.cli.logs import LinePrinter
 from berth.logs import LineAssembler, LogFilter, LogLine, LogMarks
 
 
@@ -145,6 +146,57 @@ def test_a_line_without_end_is_handed_out_in_pieces(monkeypatch: pytest.MonkeyPa
     lines = list(assembler.add(LogLine("x" * 25, "a-0", "stdout")))
 
     assert [len(line.text) for line in [*lines, *assembler.finish()]] == [10, 10, 5]
+
+
+def test_a_progress_bar_comes_as_it_goes_and_once_as_a_line() -> None:
+    assembler = LineAssembler()
+    seen = []
+    for offset, text in ((0, "begin\n\r 0%"), (10, "\r 50%"), (15, "\r100%\nnext"), (25, " one\r\n")):
+        chunk = LogLine(text, "a-0", "stderr", offset=offset)
+        seen += [*assembler.add(chunk), *filter(None, [assembler.bar(chunk)])]
+
+    assert [(line.text, line.offset, line.is_open) for line in seen] == [
+        ("begin", 0, False),
+        (" 0%", 6, True),
+        (" 50%", 6, True),
+        ("100%", 6, False),
+        ("next one", 21, False),
+    ]
+
+
+def test_a_long_line_is_one_line() -> None:
+    assembler = LineAssembler()
+    pieces = [LogLine("x" * 65_536, "a-0", "stdout", offset=65_536 * number) for number in range(5)]
+    lines = [line for piece in [*pieces, LogLine("\n", "a-0", "stdout", offset=327_680)] for line in assembler.add(piece)]
+
+    assert [len(line.text) for line in lines] == [327_680]
+
+
+def _bar(printer: LinePrinter, *texts: str) -> None:
+    printer.print(LogLine(text, "a-0", "stderr", is_open=True) for text in texts)
+
+
+def test_a_bar_is_replaced_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("berth.cli.logs.is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", "8")
+    monkeypatch.setenv("TERM", "xterm")
+    printer = LinePrinter(prefixed=False)
+    _bar(printer, "10%", "20% of many")
+    printer.print([LogLine("done", "a-0", "stdout")])
+
+    assert capsys.readouterr().out == "\r\x1b[K10%\r\x1b[K20% of \r\x1b[Kdone\n"
+
+
+def test_a_bar_is_a_line_now_and_then_on_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    printer = LinePrinter(prefixed=False)
+    for at, text in ((0, "0%"), (9, "9%"), (10, "10%"), (19, "19%"), (21, "21%")):
+        now[0] = at
+        _bar(printer, text)
+    printer.print([LogLine("100%", "a-0", "stderr")])
+
+    assert capsys.readouterr().out.splitlines() == ["10%", "21%", "100%"]
 
 
 def _nothing(request: httpx2.Request) -> httpx2.Response:

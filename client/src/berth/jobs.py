@@ -365,8 +365,12 @@ class Jobs(JobFiles):
         attempt: int | None = None,
         since: datetime | None = None,
         tail: int | None = None,
+        bars: bool = False,
     ) -> Iterator[LogLine]:
-        """Lines of the log, each once and none lost, over broken connections too. `tail` begins with the last so many."""
+        """Lines of the log, each once and none lost, over broken connections too. `tail` begins with the last so many.
+
+        With `bars` progress bars come as they go, again and again with `is_open`, before they come as a line.
+        """
         chosen = LogFilter(attempt=attempt, role=role, index=index, stream=stream)
         reader = self.log_reader(job, chosen, tail=tail)
         if tail is not None:
@@ -376,7 +380,7 @@ class Jobs(JobFiles):
             if not follow:
                 return
             reader = reader.after()
-        yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
+        yield from (line for line in reader.lines(follow=follow, bars=bars) if _is_since(line, since))
 
     def exec(
         self, job: str, argv: Sequence[str], *, role: str | None = None, index: int | None = None, stdin: bytes = b""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,7 +28,11 @@ StreamKey = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of one stream of one task. `marker` is set instead of `text` where output is missing, and says why."""
+    """One line of one stream of one task. `marker` is set instead of `text` where output is missing, and says why.
+
+    What a carriage return wrote over, as progress bars do, is not part of `text`. `is_open`: a bar that goes on; it comes again,
+    with the same offset, when it has moved.
+    """
 
     text: str
     task: str
@@ -37,6 +41,7 @@ class LogLine:
     attempt: int = 0
     offset: int = 0
     marker: str = ""
+    is_open: bool = False
 
     @property
     def role(self) -> str:
@@ -135,11 +140,14 @@ class LogReader:
         reader.attempt = self.attempt
         return reader
 
-    def lines(self, *, follow: bool = False) -> Iterator[LogLine]:
-        """Whole lines; an unfinished last line is handed out at the end."""
+    def lines(self, *, follow: bool = False, bars: bool = False) -> Iterator[LogLine]:
+        """Whole lines; an unfinished last line is handed out at the end. With `bars` also progress bars as they go, `is_open`."""
         assembler = LineAssembler()
         for chunk in self.chunks(follow=follow):
             yield from assembler.add(chunk)
+            bar = assembler.bar(chunk) if bars else None
+            if bar is not None:
+                yield bar
         yield from assembler.finish()
 
     def chunks(self, *, follow: bool = False) -> Iterator[LogLine]:
@@ -223,31 +231,54 @@ class LineAssembler:
         self._open: dict[StreamKey, LogLine] = {}
 
     def add(self, chunk: LogLine) -> Iterator[LogLine]:
-        key = (chunk.attempt, chunk.task, chunk.stream)
+        """The lines that end in a piece."""
+        key = _stream(chunk)
         waiting = self._open.pop(key, None)
         if chunk.marker:
             if waiting:
-                yield waiting
+                yield replace(waiting, is_open=False)
             yield chunk
             return
-        text = (waiting.text if waiting else "") + chunk.text
-        first = waiting or chunk
-        *whole, rest = text.split("\n")
-        offset = first.offset
-        for number, line in enumerate(whole):
-            yield LogLine(line, chunk.task, chunk.stream, (first if number == 0 else chunk).at, chunk.attempt, offset)
-            offset += len(line.encode()) + 1
-        while len(rest) > limits.LOG_LINE_CHARACTERS:
-            piece, rest = rest[: limits.LOG_LINE_CHARACTERS], rest[limits.LOG_LINE_CHARACTERS :]
-            yield LogLine(piece, chunk.task, chunk.stream, chunk.at, chunk.attempt, offset)
-            offset += len(piece.encode())
-        if rest:
-            self._open[key] = LogLine(rest, chunk.task, chunk.stream, chunk.at if whole else first.at, chunk.attempt, offset)
+        *whole, rest = chunk.text.split("\n")
+        offset = chunk.offset
+        for text in whole:
+            begun = waiting or replace(chunk, text="", offset=offset)
+            yield replace(begun, text=_last_written((begun.text + text).rstrip("\r")), is_open=False)
+            offset += len(text.encode()) + 1
+            waiting = None
+        if rest or waiting:
+            yield from self._keep(key, waiting or replace(chunk, text="", offset=offset), rest)
+
+    def bar(self, chunk: LogLine) -> LogLine | None:
+        """The line that a piece leaves unfinished, if it writes over itself."""
+        line = self._open.get(_stream(chunk))
+        return line if line is not None and line.is_open else None
 
     def finish(self) -> Iterator[LogLine]:
         """Unfinished lines, in the order in which they began."""
-        yield from self._open.values()
+        yield from (replace(line, is_open=False) for line in self._open.values())
         self._open.clear()
+
+    def _keep(self, key: StreamKey, begun: LogLine, text: str) -> Iterator[LogLine]:
+        """Keep what has no end yet; what is too long for that is handed out."""
+        is_bar = begun.is_open or "\r" in text
+        text, offset = _last_written(begun.text + text), begun.offset
+        while len(text) > limits.LOG_LINE_CHARACTERS:
+            piece, text = text[: limits.LOG_LINE_CHARACTERS], text[limits.LOG_LINE_CHARACTERS :]
+            yield replace(begun, text=piece, offset=offset, is_open=False)
+            offset += len(piece.encode())
+        if text:
+            self._open[key] = replace(begun, text=text, offset=offset, is_open=is_bar)
+
+
+def _stream(chunk: LogLine) -> StreamKey:
+    return (chunk.attempt, chunk.task, chunk.stream)
+
+
+def _last_written(text: str) -> str:
+    """What a line shows that carriage returns begin anew; one at its end has overwritten nothing yet."""
+    end = len(text.rstrip("\r"))
+    return text[text.rfind("\r", 0, end) + 1 :]
 
 
 def _task_name(item: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ def follow(client: Client, job: Job) -> int:
         reader = client.jobs.log_reader(job.id)
         # A first attempt that failed fast may be over by now: what it printed says why.
         reader.attempt = min(1, int(job.data.get("attempt") or 0))
-        printer.print(reader.lines(follow=True))
+        printer.print(reader.lines(follow=True, bars=True))
         job.wait()
     except KeyboardInterrupt:
         say_detached(job.id)

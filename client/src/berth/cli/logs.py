@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from berth import limits
 from berth.cli import formats
 from berth.cli.command import Session, command
 from berth.cli.jobs import JobArgument
 from berth.cli.messages import _
 from berth.cli.output import Format, json_text, note
-from berth.cli.paint import TASK_COLOURS, colour_wanted, paint
+from berth.cli.paint import TASK_COLOURS, colour_wanted, is_terminal, paint
 from berth.errors import NotFound
 from berth.sanitize import plain, sanitize_line
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 TAIL_MAX = 1_000_000
 """Lines that are kept in memory until the last of them is known."""
+REPLACE_ROW = "\r\x1b[K"
 
 
 @command()
@@ -53,6 +58,7 @@ def logs(
         index=index,
         stream=stream,
         attempt=attempt,
+        bars=follow and session.form is not Format.JSON,
     )
     try:
         if session.form is Format.JSON:
@@ -81,22 +87,53 @@ def has_several_tasks(client: Client, job_id: str) -> bool:
 
 
 class LinePrinter:
-    """Prints lines on standard output, sanitised, each task in a colour of its own."""
+    """Prints lines on standard output, sanitised, each task in a colour of its own.
+
+    A progress bar is replaced in place on a terminal; elsewhere its state is a line every `BAR_SECONDS`, and its last one.
+    """
 
     def __init__(self, *, prefixed: bool, timestamps: bool = False) -> None:
         self._prefixed = prefixed
         self._timestamps = timestamps
         self._colour = colour_wanted(sys.stdout)
+        self._is_terminal = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
         self._styles: dict[str, str] = {}
         self._width = 0
+        self._bars: dict[tuple[int, str, str], float] = {}
+        self._shows_bar = False
 
     def print(self, lines: Iterable[LogLine]) -> int:
         """Print until the lines end; gives how many there were."""
         count = 0
         for line in lines:
+            if line.is_open:
+                self._print_bar(line)
+                continue
+            self._bars.pop((line.attempt, line.task, line.stream), None)
+            self._clear_bar()
             print(self._text(line), flush=True)
             count += 1
         return count
+
+    def _print_bar(self, line: LogLine) -> None:
+        if self._is_terminal:
+            from rich.cells import cell_len, set_cell_size
+
+            columns = shutil.get_terminal_size().columns - 1  # A row that wraps could not be replaced.
+            text = (f"{plain(line.task)} │ " if self._prefixed else "") + sanitize_line(line.text, colour=False)
+            sys.stdout.write(REPLACE_ROW + (text if cell_len(text) <= columns else set_cell_size(text, columns)))
+            sys.stdout.flush()
+            self._shows_bar = True
+            return
+        key, now = (line.attempt, line.task, line.stream), time.monotonic()
+        if now - self._bars.setdefault(key, now) >= limits.BAR_SECONDS:
+            self._bars[key] = now
+            print(self._text(line), flush=True)
+
+    def _clear_bar(self) -> None:
+        if self._shows_bar:
+            sys.stdout.write(REPLACE_ROW)
+            self._shows_bar = False
 
     def _text(self, line: LogLine) -> str:
         prefix = self._prefix(line)

@@ -32,6 +32,7 @@ from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
 from jobs.services.store import store, submit
 from jobs.services.submit import ask_registries, prepare
+from jobs.spec.advice import advise
 from jobs.spec.model import JobKind
 from jobs.spec.schema import json_schema
 from kernel.clock import database_now
@@ -171,7 +172,10 @@ class JobListView(ApiView):
         row = store([submission], actor=actor, now=facts.now)[0]
         if submission.dependencies or not role_allows(actor, submission.tenant.id, "job.read", actor.user_id):
             return _job_response(self, str(row["id"]), status=201)  # Settled meanwhile; or refused, as reading it would be.
-        body = new_job_json(row, submission, actor, language=reader_language(request))
+        language = reader_language(request)
+        body = new_job_json(row, submission, actor, language=language)
+        if advice := advise(submission.spec):
+            body["warnings"] = [words.in_language(language) for words in advice]
         return with_etag(Response(body, status=201, headers={"Location": f"/api/v1/jobs/{row['id']}"}), row["version"])
 
     def beforehand(self, request: Request) -> None:

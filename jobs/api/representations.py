@@ -135,6 +135,11 @@ class JobOut(serializers.Serializer[Any]):
     parent_id = serializers.UUIDField(allow_null=True)
     array = ArrayOut(allow_null=True)
     origin = serializers.DictField(allow_null=True)
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="In the answer to a submission: secrets in variables, and variables that a shell would have to replace.",
+    )
     attempt = serializers.IntegerField(help_text="Number of the latest attempt; 0 before the first.")
     cluster = serializers.CharField(allow_null=True)
     pool = serializers.CharField(allow_null=True)

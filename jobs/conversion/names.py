@@ -8,12 +8,6 @@ from collections.abc import Iterable
 from jobs.spec.model import DEFAULT_NAME, DEFAULT_ROLE
 from kernel.limits import NAME_LENGTH
 
-# Words of names under which people keep what opens something. TOKEN and KEY count as whole words: TOKENIZER is none.
-_SECRET = re.compile(
-    r"PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|ACCESSKEY"
-    r"|(?:^|_)(?:TOKEN|KEY|PAT|PWD|AUTH|DSN)(?:$|_(?!FILE|PATH|DIR|COUNT|LENGTH|MAX))"
-)
-
 
 def job_name(text: str) -> str:
     """A job's name from any text."""
@@ -32,11 +26,6 @@ def env_name(text: str) -> str:
     """A variable's name from any text; never one that Berth keeps for itself."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:100]
     return f"SECRET_{name}" if not name or name[0].isdigit() or name.upper().startswith("BERTH_") else name
-
-
-def is_secret(name: str) -> bool:
-    """Whether the value of such a variable opens something, as far as names tell: `WANDB_API_KEY`, `HF_TOKEN`, `PGPASSWORD`."""
-    return _SECRET.search(name.upper()) is not None
 
 
 def unique(name: str, taken: Iterable[str], length: int) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import bounds
-from jobs.conversion.names import env_name, is_secret, job_name, port_name, role_name, unique
+from jobs.conversion.names import env_name, job_name, port_name, role_name, unique
 from jobs.conversion.notes import Findings
 from jobs.conversion.openpai_fields import FieldReader
 from jobs.conversion.shell import entry_of, names_read, settings, tell_secrets
 from jobs.frameworks.environment import variable_part
+from jobs.spec.advice import is_secret_name
 from jobs.spec.documents import Format, read_text
 from jobs.spec.values import GIT_REF, GIT_URL
 from kernel import limits
@@ -583,7 +584,7 @@ class _Conversion:
         holder: Any = None
         if scope == "$parameters":
             holder = self._job.get("parameters")
-            if is_secret(path.rpartition(".")[2]) and _look_up(holder, path):
+            if is_secret_name(path.rpartition(".")[2]) and _look_up(holder, path):
                 return self._named("parameters", path)
         elif scope in ("$script", "$output", "$data"):
             holder = self._items[scope[1:]].get(str(role.get(scope[1:])))

@@ -9,12 +9,13 @@ import re
 from typing import Any
 
 from jobs import bounds
-from jobs.conversion.names import is_secret, job_name
+from jobs.conversion.names import job_name
 from jobs.conversion.notes import Findings
 from jobs.conversion.shell import names_read, settings, tell_secrets
 from jobs.conversion.slurm_amounts import Amounts, read_amounts
 from jobs.conversion.slurm_options import SbatchOption, read_options
 from jobs.conversion.slurm_values import NO_LIMIT, Indexes, read_array, read_seconds
+from jobs.spec.advice import is_secret_name
 from jobs.spec.values import ENV_NAME, shown
 from kernel.words import Text
 
@@ -210,13 +211,13 @@ def _environment(options: dict[str, SbatchOption], spec: dict[str, Any], finding
         for entry in option.value.split(","):
             name, equals, value = entry.partition("=")
             if equals and re.fullmatch(ENV_NAME, name) and not name.upper().startswith("BERTH_"):
-                if is_secret(name):
+                if is_secret_name(name):
                     secrets[name] = None
                     findings.changed("secret_named", "--export", option.line, name=name, variable=name)
                 else:
                     own[name] = value
             elif entry.upper() != "NONE":
-                findings.lost("export", "--export", option.line, name=name if is_secret(name) else entry)
+                findings.lost("export", "--export", option.line, name=name if is_secret_name(name) else entry)
         if secrets:
             spec["secrets"] = secrets
         if own:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from jobs.conversion.names import is_secret
 from jobs.conversion.notes import Findings
+from jobs.spec.advice import is_secret_name
 
 # `export NAME=value` or `NAME=value command`, with a value of its own: what is read from elsewhere, as by `$NAME`, tells nothing.
 _SET = re.compile(r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""", re.MULTILINE)
@@ -23,7 +23,7 @@ def names_read(command: str, prefix: str) -> list[str]:
 
 def tell_secrets(command: str, findings: Findings, place: str) -> None:
     """A note on every variable that looks like a secret and that a command sets in clear: a command is left as it was written."""
-    for name in sorted({match[1] for match in _SET.finditer(command) if is_secret(match[1])}):
+    for name in sorted({match[1] for match in _SET.finditer(command) if is_secret_name(match[1])}):
         findings.changed("secret_in_command", place, None, name=name)
 
 

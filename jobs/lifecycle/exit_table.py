@@ -299,6 +299,20 @@ _LIBRARIES = (
 )
 
 _PROGRAMS = (
+    of_user("windows_line_ends", Text("Windows line ends", "Windows 换行符"),
+        "A script has line ends of Windows (CRLF): each line, the first one with its interpreter too, ends in a character more.",
+        Text("Convert it, such as by `sed -i 's/\\r$//' run.sh`, and submit the job again.",
+            "请转换换行符，例如 `sed -i 's/\\r$//' run.sh`，然后重新提交作业。"),
+        "a script that was saved on Windows.", reaction=Reaction.NEVER,
+        patterns=(r"\^M: bad interpreter", r"\$'\\r': command not found", r"(?m:^: not found$)", r"(?m:Illegal option -$)",
+            r"\\r['’]: No such file or directory")),
+    of_user("shell_not_bash", Text("Written for bash", "脚本需要 bash"),
+        "The text is written for bash, and a shell that knows less of it ran it.",
+        Text("This is bash: set `shell: bash`, choose an image that has it, and start scripts by `bash run.sh`.",
+            "这是 bash 脚本：请设置 `shell: bash`，选择含 bash 的镜像，并用 `bash run.sh` 启动脚本。"),
+        "`set -o pipefail` or `source` in an image without bash.", reaction=Reaction.NEVER,
+        patterns=(r"Illegal option -o pipefail", r"(?:source|\[\[|shopt|declare|pushd): not found",
+            r'Syntax error: (?:"\(" unexpected|redirection unexpected|Bad for loop variable)', r"(?m:: Bad substitution$)")),
     of_user("python_import_error", Text("Module not found", "缺少模块"), "Python could not import a module.",
         Text("Add the package to the image, or the file to the code.", "请在镜像中添加该软件包，或在代码中添加该文件。"),
         "a package that only the laptop had.", reaction=Reaction.NEVER,

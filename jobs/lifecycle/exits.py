@@ -178,8 +178,10 @@ def _classify_task(task: EndedTask) -> tuple[ExitClass, str]:
     if by_reason is not None:
         return by_reason, found.evidence
     entry = _by_number(found)
-    if entry.code in REFINABLE and (refined := match_log(task.log_tail)) is not None:
-        return refined
+    if entry.code in REFINABLE or entry.code == "command_not_found":
+        refined = match_log(task.log_tail)
+        if refined is not None and (entry.code in REFINABLE or refined[0].code in OF_SHELLS):
+            return refined
     return entry, found.evidence
 
 
@@ -210,6 +212,8 @@ REFINABLE = frozenset(
         *("illegal_instruction", "terminated", "interrupt", "file_not_found", "not_executable", "container_failure"),
     }
 )
+# What a shell did not find may be a word of another shell, or of another line end; nothing else in the log says more about it.
+OF_SHELLS = frozenset({"windows_line_ends", "shell_not_bash"})
 
 
 def match_log(tail: str) -> tuple[ExitClass, str] | None:

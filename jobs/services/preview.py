@@ -14,6 +14,7 @@ from jobs.scheduling.core.eligibility import Sizes, never
 from jobs.selectors.pools import pools_and_machines
 from jobs.services.code_fetch import DEFAULT_REF
 from jobs.services.submission import Submission
+from jobs.spec.advice import advise
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
 from kernel.config import current
@@ -72,7 +73,7 @@ def warned_in(language: str, submission: Submission, plan: dict[str, Any]) -> di
 
 
 def _warnings(submission: Submission) -> list[Text[str]]:
-    warnings = [*submission.warnings, *_in_vain(submission)]
+    warnings = [*submission.warnings, *advise(submission.spec), *_in_vain(submission)]
     if submission.priority < submission.spec.priority:
         asked, stored = format_priority(submission.spec.priority), format_priority(submission.priority)
         warnings.append(

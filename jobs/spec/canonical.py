@@ -62,6 +62,8 @@ def _role(role: Role) -> dict[str, Any]:
     if (role.replicas.min, role.replicas.max) != (1, 1):
         same = role.replicas.min == role.replicas.max
         document["replicas"] = role.replicas.max if same else {"min": role.replicas.min, "max": role.replicas.max}
+    if role.shell is not model.Shell.AUTO:
+        document["shell"] = str(role.shell)
     if role.ports:
         document["ports"] = list(role.ports)
     if role.env:

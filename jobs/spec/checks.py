@@ -5,17 +5,20 @@ consequence of such an error keeps silent."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobs import bounds, frameworks
-from jobs.spec.model import JobSpec, RoleCompletion
+from jobs.spec.model import JobSpec, RoleCompletion, Shell
 from jobs.spec.values import shown
 from kernel import limits
 from kernel.words import Saying, Text
 
 Location = tuple[str | int, ...]
 RESERVED_PREFIX = "BERTH_"
+REFERENCE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
+"""What a shell would replace: `$HOME`, `${HOME}`."""
 
 
 class Problem(NamedTuple):
@@ -51,6 +54,13 @@ def _check_roles(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
                 f"角色 {name} 请求至少 {role.replicas.min}、至多 {role.replicas.max} 个副本。",
             )
             yield Problem(("roles", name, "replicas"), "range", message, Text("Swap min and max.", "请交换 min 与 max。"))
+        if role.shell is not Shell.AUTO and not isinstance(role.command, str):
+            yield Problem(
+                ("roles", name, "shell"),
+                "shell_unused",
+                Text("A command that is a list is run by no shell.", "列表形式的命令不经 shell 运行。"),
+                Text("Remove shell, or write the command as text.", "请去掉 shell，或将命令写为文本。"),
+            )
         for index, port in enumerate(role.ports):
             if port.startswith("berth-"):
                 yield Problem(
@@ -134,6 +144,30 @@ def check_environment(spec: JobSpec, broken: frozenset[str] = frozenset()) -> It
                     Text("Remove one of them.", "请去掉其中一个。"),
                 )
     yield from _check_environment_size(spec)
+
+
+def _check_paths(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
+    """Variables reach a program as they are written. One that extends a search path would take the whole path away."""
+    for place, variables in environments(spec):
+        for name, value in variables.items():
+            if name.upper().endswith("PATH") and (found := REFERENCE.search(value)) is not None:
+                message = Text(
+                    f"{name} holds {found[0]}, and a variable is passed on as it is written: {name} would have no other folders.",
+                    f"{name} 含有 {found[0]}，而变量按原样传递：{name} 将不含其他目录。",
+                )
+                before = value.replace('"', '\\"')
+                hint = Text(
+                    f'Remove it here, and begin the command with: export {name}="{before}"',
+                    f'请在此处去掉它，并在命令开头写：export {name}="{before}"',
+                )
+                yield Problem((*place, name), "path_reference", message, hint)
+
+
+def environments(spec: JobSpec) -> Iterator[tuple[Location, Mapping[str, str]]]:
+    """The job's variables and those of its roles, each with its place."""
+    yield ("env",), spec.env
+    for name, role in spec.roles.items():
+        yield ("roles", name, "env"), role.env
 
 
 def _check_environment_size(spec: JobSpec) -> Iterator[Problem]:
@@ -251,7 +285,7 @@ def _check_warning(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
             ("checkpoint", "before_deadline"),
             "range",
             Text(
-                f"The signal comes {before} s before the end of {spec.max_runtime_seconds} s, but at most half of them are allowed.",
+                f"The signal comes {before} s before the end of {spec.max_runtime_seconds} s; half of it is the most.",
                 f"信号将在 {spec.max_runtime_seconds} 秒的时限结束前 {before} 秒发出；最多为时限的一半。",
             ),
             Text("Raise max_runtime or lower before_deadline.", "请提高 max_runtime 或减小 before_deadline。"),
@@ -352,6 +386,7 @@ _CHECKS: tuple[Check, ...] = (
     _check_size,
     check_environment,
     _check_completion,
+    _check_paths,
     _check_mounts,
     _check_warning,
     _check_code,

@@ -3,6 +3,7 @@
 YAML is read by events, one at a time, so that a hostile text is refused before anything is built from it: no aliases, anchors
 or tags, no duplicate keys, at most `limits.INPUT_DEPTH` levels and `bounds.INPUT_NODES` values. Plain scalars follow YAML 1.2
 (JSON's numbers, true/false, null): `on`, `no`, `1:30`, `012` and `0x1F` stay the text that was written, and keys are always text.
+Variables in an `env` are text whatever they look like: `3.10` and `True` reach the program as they are written.
 """
 
 from __future__ import annotations
@@ -195,6 +196,11 @@ def _read_yaml(text: str) -> Document:
         ) from None
 
 
+def _is_variable(path: tuple[str | int, ...]) -> bool:
+    """Whether a place is that of a variable for programs; a role may be called env, too."""
+    return path[-2:-1] == ("env",) and path[-3:-2] != ("roles",)
+
+
 def _line_of(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
 
@@ -288,6 +294,8 @@ class _YamlReader:
     def _scalar(self, event: yaml.ScalarEvent, path: tuple[str | int, ...], line: int) -> Any:
         text: str = event.value
         if event.style or not event.implicit[0]:
+            return text
+        if _is_variable(path) and _WORDS.get(text, True) is not None:
             return text
         if text in _WORDS:
             return _WORDS[text]

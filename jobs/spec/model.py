@@ -50,6 +50,18 @@ FAILURES = tuple(entry for entry in RetryClass if entry is not RetryClass.DEADLI
 """What `retry.on` means where a job does not say it: to go on after the time limit is asked for by name."""
 
 
+class Shell(StrEnum):
+    """What runs a command that is written as text."""
+
+    AUTO = "auto"
+    BASH = "bash"
+    SH = "sh"
+
+
+_BASH_OR_SH = '[ -x /bin/bash ] && exec /bin/bash -c "$0"; exec /bin/sh -c "$0"'
+"""Decided where the task runs, since only the image knows; the text is an argument, and nothing of it is read by this."""
+
+
 def _adapt(parse: Callable[[Any], Any]) -> BeforeValidator:
     """Carry a BadValue through pydantic untouched: its words travel in the context, never through a template."""
 
@@ -203,7 +215,7 @@ EnvName = Annotated[
 EnvValue = Annotated[
     str,
     _adapt(values.free_text(Text("A variable's value", "变量的值"), numbers=True)),
-    WithJsonSchema({"type": ["string", "integer"]}),
+    WithJsonSchema({"type": ["string", "integer", "boolean"]}),
 ]
 LabelName = Annotated[str, *_grammar(Text("A label name", "标签名"), values.LABEL, 63, _ALNUM_ENDED)]
 LabelValue = Annotated[
@@ -379,7 +391,11 @@ class Role(Model):
         ),
     ] = Field(ReplicaRange(min=1, max=1), description="Number of tasks of this role that run at the same time.")
     resources: ResourceAsk = Field(ResourceAsk(), description="Resources of each task of this role.")
-    command: Command = Field(description="Text is run by /bin/sh -c; a list is executed as it is.")
+    command: Command = Field(description="Text is run by `shell`; a list is executed as it is.")
+    shell: Annotated[Shell, _enumerated("shell", tuple(Shell))] = Field(
+        Shell.AUTO,
+        description="The shell of a command that is text: `bash`, `sh`, or `auto`: bash if the image has it, else sh.",
+    )
     ports: Annotated[tuple[PortName, ...], _sequence("ports", bounds.PORTS_PER_ROLE)] = Field(
         (), description="Names of ports; each task gets a free number for each, in BERTH_PORT_<NAME>."
     )
@@ -387,8 +403,11 @@ class Role(Model):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """What to execute. Text goes to `/bin/sh -c`, which every image has, so that it means the same on all engines."""
-        return ("/bin/sh", "-c", self.command) if isinstance(self.command, str) else self.command
+        """What to execute, the same on all engines."""
+        if not isinstance(self.command, str):
+            return self.command
+        chosen = {Shell.AUTO: ("/bin/sh", "-c", _BASH_OR_SH), Shell.BASH: ("/bin/bash", "-c"), Shell.SH: ("/bin/sh", "-c")}
+        return (*chosen[self.shell], self.command)
 
 
 class Retry(Model):

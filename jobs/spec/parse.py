@@ -22,7 +22,7 @@ from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
 from kernel.words import Text
 
-SHORTHAND = ("command", "replicas", "resources", "ports")
+SHORTHAND = ("command", "shell", "replicas", "resources", "ports")
 
 
 def parse_spec(document: object) -> JobSpec:

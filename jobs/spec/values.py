@@ -446,17 +446,14 @@ def pattern_text(name: Saying, pattern: str, length: int, rule: Text[str], code:
 
 
 def free_text(name: Saying, *, numbers: bool = False) -> Callable[[object], str]:
-    """Make a parser of text that is passed on as it stands. With `numbers`, whole numbers become their digits."""
+    """Make a parser of text that is passed on as it stands. With `numbers`, whole numbers and booleans become what JSON writes
+    for them; a fraction has lost its form (3.10 is 3.1), and is never guessed."""
 
     def parse(value: object) -> str:
-        if numbers and isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
+        if numbers and isinstance(value, int):
+            return str(value).lower()
         if not isinstance(value, str):
-            hint = (
-                ""
-                if isinstance(value, (dict, list)) or value is None
-                else Text(f'Write it in quotes: "{str(value).lower()}".', f'请加引号："{str(value).lower()}"。')
-            )
+            hint = "" if isinstance(value, (dict, list)) or value is None else Text("Put it into quotes.", "请加引号。")
             raise BadValue(
                 "text",
                 Text(f"{name} must be text, not {shown(value)}.", f"{subject_zh(name)}须为文本，而非{shown(value, 'zh')}。"),

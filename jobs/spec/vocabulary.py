@@ -20,7 +20,7 @@ def keys_of(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 _TOP = keys_of(model.JobSpec)
-_SHORT = ("command", "replicas", "resources", "ports")
+_SHORT = ("command", "shell", "replicas", "resources", "ports")
 _MODELS: dict[str, type[BaseModel]] = {
     "retry": model.Retry,
     "checkpoint": model.Checkpoint,

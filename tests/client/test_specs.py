@@ -21,7 +21,16 @@ def test_words_that_yaml_once_took_for_booleans_and_dates_stay_words() -> None:
     )
 
     assert spec["retry"] == {"limit": 3, "on": ["platform"]}
-    assert spec["env"] == {"A": "yes", "B": "2027-01-31", "C": "1:30", "D": 10, "E": True, "F": None, "G": 1000.0, "H": 31}
+    assert spec["env"] == {
+        "A": "yes",
+        "B": "2027-01-31",
+        "C": "1:30",
+        "D": "010",
+        "E": "true",
+        "F": None,
+        "G": "1e3",
+        "H": "0x1F",
+    }
 
 
 def test_repeated_keys_are_all_reported_with_their_lines() -> None:
@@ -67,7 +76,7 @@ def test_changes_reach_into_mappings_and_lists_and_leave_the_original() -> None:
 
     assert changed["roles"]["worker"]["replicas"] == 4
     assert changed["mounts"][0] == {"volume": "7", "path": "/b"}
-    assert (changed["env"], changed["name"]) == ({"SEED": 7}, "a=b")
+    assert (changed["env"], changed["name"]) == ({"SEED": "7"}, "a=b")
     assert spec == {"roles": {"worker": {"replicas": 1}}, "mounts": [{"volume": "a", "path": "/a"}]}
 
 

@@ -34,6 +34,7 @@ LEFT_OUT_BY_DEFAULT = (
     ".ruff_cache/",
     ".DS_Store",
 )
+_FIRST_LINE_BYTES = 256  # As much as Linux reads of it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class Snapshot:
     size_bytes: int
     file_count: int
     content_bytes: int
+    windows_scripts: tuple[str, ...] = ()
+    """Scripts whose first line ends as Windows ends lines, which no interpreter on Linux finds."""
 
     def close(self) -> None:
         self.file.close()
@@ -88,7 +91,16 @@ def pack_code(folder: Path, *, progress: Callable[[int], None] | None = None) ->
     except BaseException:
         file.close()
         raise
-    return Snapshot(file, digest, size_bytes, sum(1 for entry in entries if not entry.link), content_bytes)
+    scripts = tuple(entry.path for entry in entries if not entry.link and _is_windows_script(entry))
+    return Snapshot(file, digest, size_bytes, sum(1 for entry in entries if not entry.link), content_bytes, scripts)
+
+
+def _is_windows_script(entry: CodeEntry) -> bool:
+    if not entry.executable and not entry.path.endswith((".sh", ".bash")):
+        return False
+    with entry.source.open("rb") as source:
+        first = source.readline(_FIRST_LINE_BYTES)
+    return first.endswith(b"\r\n") and (first.startswith(b"#!") or entry.path.endswith((".sh", ".bash")))
 
 
 def _write_archive(entries: list[CodeEntry], file: BinaryIO, folder: Path, progress: Callable[[int], None] | None) -> int:

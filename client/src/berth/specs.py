@@ -1,7 +1,8 @@
 """Reading a job file as the server reads one, and finding the line that an error speaks of.
 
-YAML here is the core schema of version 1.2: `on`, `yes` and dates are text, only `true` and `false` are booleans. Aliases
-and repeated keys are refused, because both hide what is meant. JSON is YAML, so both may be given."""
+YAML here is the core schema of version 1.2: `on`, `yes` and dates are text, only `true` and `false` are booleans. Variables in
+an `env` are text as it is written: `3.10`, `True`. Aliases and repeated keys are refused, because both hide what is meant. JSON
+is YAML, so both may be given."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from berth import limits
 from berth.errors import FieldProblem, SpecInvalid
 
 Spec = dict[str, Any]
-ROLE_KEYS = frozenset({"command", "resources", "replicas", "ports"})
+ROLE_KEYS = frozenset({"command", "shell", "resources", "replicas", "ports"})
 """What a job with one role may write at the top."""
 _DIRECTIVE = re.compile(r"^#SBATCH(?:\s|$)", re.MULTILINE)
 _PROTOCOL = frozenset({"taskRoles", "protocolVersion"})
@@ -209,10 +210,12 @@ class _Reader:
     def _scalar(self, node: yaml.Node, pointer: str) -> Any:
         kind = node.tag.rpartition(":")[2]
         text: str = node.value
-        if kind == "bool":
-            return text.lower() == "true"
         if kind == "null":
             return None
+        if _is_variable(pointer.split("/")):
+            return text
+        if kind == "bool":
+            return text.lower() == "true"
         if kind == "int":
             return self._int(text, pointer, node)
         if kind == "float":
@@ -265,7 +268,12 @@ def _set(target: Any, steps: Sequence[str], text: str, change: str) -> None:
         raise SpecInvalid(f"{change!r} leads through a value that has no parts.")
     place: Any = _index(target, steps[-1], change) if isinstance(target, list) else steps[-1]
     before = target[place] if isinstance(target, list) else target.get(place)
-    target[place] = text if isinstance(before, str) else parse_value(text)
+    target[place] = text if isinstance(before, str) or _is_variable(steps) else parse_value(text)
+
+
+def _is_variable(steps: Sequence[str]) -> bool:
+    """Whether a place is that of a variable for programs; a role may be called env, too."""
+    return list(steps[-2:-1]) == ["env"] and list(steps[-3:-2]) != ["roles"]
 
 
 def _index(target: list[Any], step: str, change: str) -> int:

@@ -200,6 +200,8 @@ LINES = {
     "mpi_abort": "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD",
     "mpi_slots": "There are not enough slots available in the system to satisfy the 8",
     "shm_too_small": "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. insufficient shared memory (shm)",
+    "windows_line_ends": "sh: 1: ./run.sh: /bin/bash^M: bad interpreter: No such file or directory",
+    "shell_not_bash": "/bin/sh: 1: [[: not found",
     "python_import_error": "ModuleNotFoundError: No module named 'torch'",
     "python_syntax_error": "SyntaxError: invalid syntax",
     "python_memory_error": "MemoryError",
@@ -225,6 +227,23 @@ def test_the_log_names_what_an_exit_code_does_not(code):
     verdict = classify([ended(code=1, log_tail=log)])
     assert verdict.code == code
     assert verdict.evidence == LINES[code][:300]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "exit_code"),
+    [
+        ("shell_not_bash", "sh: 1: set: Illegal option -o pipefail", 2),
+        ("shell_not_bash", 'sh: 1: Syntax error: "(" unexpected', 2),
+        ("shell_not_bash", "sh: 1: source: not found", 127),
+        ("shell_not_bash", "sh: 3: Bad substitution", 2),
+        ("windows_line_ends", "run.sh: 2: \r: not found", 127),
+        ("windows_line_ends", "run.sh: 2: set: Illegal option -\r", 2),
+        ("windows_line_ends", "run.sh: line 2: $'\\r': command not found", 127),
+        ("windows_line_ends", "/usr/bin/env: ‘bash\\r’: No such file or directory", 127),
+    ],
+)
+def test_what_a_shell_did_not_understand_is_named(code, line, exit_code):
+    assert classify([ended(code=exit_code, log_tail=f"{line}\n")]).code == code
 
 
 def test_a_traceback_is_named_by_its_last_line():

@@ -53,6 +53,12 @@ def test_two_spellings_of_one_job_are_the_same_bytes():
         {"command": ["x", ""], "array": {"size": 3, "parallelism": 2}, "completion": {"roles": {"worker": {}}}},
         {"command": "x", "resources": {"gpu": "a100:0.5", "cpu": "1m", "memory": "1Mi", "shm": 1, "cpu_exclusive": True}},
         {"command": "x", "replicas": {"min": 1, "max": 4}, "retry": {"limit": 0, "on": []}, "hold": True, "kind": "transfer"},
+        {
+            "command": "x",
+            "shell": "sh",
+            "checkpoint": {"path": "c", "before_deadline": "2m"},
+            "retry": {"limit": 1, "on": ["deadline"]},
+        },
         {"command": "x", "start_after": "2027-01-31T18:00:00Z", "code": {"git": "https://x.test/a", "ref": "main"}},
         {"command": "x", "placement": {"together": "rack", "labels": {"a.io/b": ["x y", "z"], "n": 1}, "tolerates": ["fpga"]}},
         {"roles": {"a": {"command": "x", "env": {"E": "训练"}}, "b": {"command": "y"}}, "completion": {"chief": "a"}},

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 
 from jobs import bounds
 from jobs.spec import JobSpec, parse_document, parse_spec
+from jobs.spec.advice import advise
 from kernel import limits
 from kernel.errors import InvalidInput
 from kernel.words import as_text
@@ -71,7 +73,7 @@ def test_the_documented_job_is_read_with_its_units_normalised():
     assert worker.resources.memory_bytes == 16 * limits.GIB
     assert worker.resources.shm_bytes == 8 * limits.GIB
     assert worker.resources.gpu.millis == 1000
-    assert worker.argv == ("/bin/sh", "-c", "python train.py --epochs 3")
+    assert (worker.argv[:2], worker.argv[3:]) == (("/bin/sh", "-c"), ("python train.py --epochs 3",))
     assert worker.ports == ("metrics",)
     assert spec.max_runtime_seconds == 7200
     assert spec.retry is not None
@@ -95,6 +97,49 @@ def test_a_command_is_all_that_a_job_needs():
     }
     assert spec.retry is None
     assert spec.max_runtime_seconds is None
+
+
+def run(spec, folder, **variables):
+    return subprocess.run(spec.roles["worker"].argv, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_text_is_run_by_bash_where_there_is_one_and_by_the_shell_that_is_asked_for(tmp_path):
+    text = 'echo ${BASH_VERSION:+bash} "$X"; exit 3'
+    assert [
+        run(a_spec(command=text, **chosen), tmp_path, X="$Y 'a").stdout for chosen in ({}, {"shell": "bash"}, {"shell": "sh"})
+    ] == [
+        "bash $Y 'a\n",
+        "bash $Y 'a\n",
+        "$Y 'a\n",
+    ]
+    assert run(a_spec(command=text), tmp_path).returncode == 3
+    assert errors_of({"command": ["x"], "shell": "bash"}) == {"/shell": "shell_unused"}
+
+
+def test_variables_are_what_was_written():
+    text = "command: x\nenv: {A: 3.10, B: True, C: 010, D: 1e3, E: 7, F: yes}"
+    assert parse_document(text).env == {"A": "3.10", "B": "True", "C": "010", "D": "1e3", "E": "7", "F": "yes"}
+    assert parse_spec({"command": "x", "env": {"A": 7, "B": True}}).env == {"A": "7", "B": "true"}
+    with pytest.raises(InvalidInput) as refused:
+        parse_spec({"command": "x", "env": {"A": 3.10}})
+    assert "3.1" not in str(refused.value.fields[0].hint)
+
+
+def test_a_search_path_that_a_shell_would_have_to_extend_is_refused_with_the_way_to_do_it():
+    with pytest.raises(InvalidInput) as refused:
+        parse_spec(
+            {"roles": {"a": {"command": "x", "env": {"LD_LIBRARY_PATH": "/x:${LD_LIBRARY_PATH}"}}}, "env": {"PATH": "/x:$PATH"}}
+        )
+    assert [field.path for field in refused.value.fields] == ["/env/PATH", "/roles/a/env/LD_LIBRARY_PATH"]
+    assert 'export PATH="/x:$PATH"' in str(refused.value.fields[0].hint)
+
+
+def test_secrets_and_references_in_variables_are_told_and_never_refused():
+    token = "ghp_" + "a" * 36
+    spec = a_spec(env={"WANDB_API_KEY": "x", "PLAIN": token, "TOKENIZER": "bert", "OUT": "$HOME/out", "PASSWORD": ""})
+    first, second, third = advise(spec)
+    assert ("/env/WANDB_API_KEY" in first.en, "/env/PLAIN" in second.en, "OUT" in third.en) == (True, True, True)
+    assert token not in second.en
 
 
 def test_a_list_is_the_exact_argument_list():
@@ -308,7 +353,7 @@ def test_a_refused_value_brings_the_edit_that_helps(key, value, start):
         ({"name": "a\n"}, "/name", "grammar"),
         ({"env": {"1A": "x"}}, "/env/1A", "grammar"),
         ({"env": {"berth_x": "x"}}, "/env/berth_x", "reserved"),
-        ({"env": {"A": True}}, "/env/A", "text"),
+        ({"env": {"A": 1.5}}, "/env/A", "text"),
         ({"env": {f"V{n}": "x" for n in range(513)}}, "/env", "too_many"),
         ({"env": {f"V{n}": "x" * 60_000 for n in range(10)}}, "/env", "env_too_large"),
         ({"secrets": {"BERTH_KEY": None}}, "/secrets/BERTH_KEY", "reserved"),

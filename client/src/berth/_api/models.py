@@ -2020,6 +2020,7 @@ class JobOut(TypedDict):
     tenant: TenantRef
     user: ReferenceOut
     version: int
+    warnings: NotRequired[list[str]]
 
 
 class JobPage(TypedDict):

@@ -169,8 +169,14 @@ def _minute(written: str, iso: str) -> str:
 
 def span_text(started_at: object, ended_at: object) -> str:
     """How long something ran, or has been running."""
+    seconds = span_seconds(started_at, ended_at)
+    return NOTHING if seconds is None else duration_text(seconds)
+
+
+def span_seconds(started_at: object, ended_at: object) -> float | None:
+    """Seconds that something ran, or has been running; None before its start."""
     start = moment(started_at)
-    return NOTHING if start is None else duration_text(((moment(ended_at) or datetime.now(UTC)) - start).total_seconds())
+    return None if start is None else ((moment(ended_at) or datetime.now(UTC)) - start).total_seconds()
 
 
 def until_text(at: object) -> str:

@@ -174,6 +174,8 @@ TITLES = {
         "类似作业结束之前按 {time} 规划，到时不会结束；加上 --max-runtime 2h 可能更早开始"
     ),
     "Ran": "运行时长",
+    "Shell": "Shell",
+    "bash, or sh where the image has none": "bash；镜像中没有 bash 时为 sh",
     "Reference": "引用",
     "Requirements": "依赖",
     "Base": "基础镜像",
@@ -413,6 +415,9 @@ SENTENCES = {
     "{count} files": "{count} 个文件",
     "{count} tokens have the name {name}.": "有 {count} 个令牌叫 {name}。",
     "{email} is invited.": "已邀请 {email}。",
+    "! {path} has line ends of Windows, with which it does not start: sed -i 's/\\r$//' {path}": (
+        "! {path} 使用 Windows 换行符，无法启动：sed -i 's/\\r$//' {path}"
+    ),
     "{files}, {size} packed": "{files}，打包后 {size}",
     "{label} is missing.": "缺少{label}。",
     "{node} accepts tasks again as soon as it is ready.": "{node} 就绪后重新接受任务。",

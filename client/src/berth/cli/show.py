@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,13 +38,34 @@ def get(
     if session.is_for_programs:
         print_data(found.data, session.form)
         return
-    _print_job(found.data, wide=session.form is Format.WIDE)
+    attempts = session.client.jobs.attempts(found.id) if found.data.get("attempt") else []
+    _print_job(found.data, wide=session.form is Format.WIDE, ran=_ran_text(attempts), shell=_shell_text(found.spec()))
     _print_checkpoint(session, found)
-    _print_attempts(session, found)
+    _print_attempts(session, found, attempts)
     _print_next(found, has_artifacts=_print_artifacts(session, found))
 
 
-def _print_job(job: Any, *, wide: bool) -> None:
+def _ran_text(attempts: Sequence[Mapping[str, Any]]) -> str:
+    """How long the attempts ran together; what a job waits between them is no running."""
+    found = (formats.span_seconds(attempt.get("started_at"), attempt.get("ended_at")) for attempt in attempts)
+    spans = [seconds for seconds in found if seconds is not None]
+    return formats.duration_text(sum(spans)) if spans else ""
+
+
+def _shell_text(spec: Mapping[str, Any]) -> str:
+    """Which shell runs the commands that are text."""
+    words = {"bash": "bash", "sh": "sh", "auto": _("bash, or sh where the image has none")}
+    chosen = {
+        name: words.get(str(role.get("shell", "auto")), plain(role.get("shell")))
+        for name, role in (spec.get("roles") or {}).items()
+        if isinstance(role.get("command"), str)
+    }
+    if len(set(chosen.values())) <= 1:
+        return next(iter(chosen.values()), "")
+    return ", ".join(f"{plain(name)}: {shell}" for name, shell in chosen.items())
+
+
+def _print_job(job: Any, *, wide: bool, ran: str, shell: str) -> None:
     image, array = job.get("image") or {}, job.get("array") or {}
     end, reason = ({}, {}) if job["state"] == "succeeded" else (job.get("exit") or {}, job.get("reason") or {})
     facts: list[tuple[str, Any]] = [
@@ -59,13 +81,13 @@ def _print_job(job: Any, *, wide: bool) -> None:
         ("Where", where_text(job)),
         ("GPUs", _("simulated") if job.get("gpus_simulated") else ""),
         ("Image", formats.name_of(image)),
+        ("Shell", shell),
         ("Framework", "" if job.get("framework") == "none" else plain(job.get("framework") or "")),
         ("Array", _array_text(array, job.get("counts"))),
         ("Submitted", formats.time_text(job.get("submitted_at"))),
         ("Started", formats.time_text(job.get("started_at"))),
         ("Ended", formats.time_text(job.get("ended_at"))),
-        # A job that waits again, because it was preempted or is retried, does not run.
-        ("Ran", "" if job.get("state") == "queued" else formats.span_text(job.get("started_at"), job.get("ended_at"))),
+        ("Ran", ran),
         ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
         ("Planned to run", formats.planned_text(job)),
         ("Labels", ", ".join(f"{plain(key)}={plain(value)}" for key, value in (job.get("labels") or {}).items())),
@@ -121,10 +143,9 @@ def _saved_text(kept: dict[str, Any]) -> str:
     return _("{time}, {age} ago", time=formats.time_text(kept["saved_at"]), age=age)
 
 
-def _print_attempts(session: Session, job: Job) -> None:
-    if not job.data.get("attempt"):
+def _print_attempts(session: Session, job: Job, attempts: Sequence[Mapping[str, Any]]) -> None:
+    if not attempts:
         return
-    attempts = session.client.jobs.attempts(job.id)
     if len(attempts) > 1 or session.form is Format.WIDE:
         heading(_("Attempts"))
         print(table_text(attempts, ATTEMPT_COLUMNS, wide=session.form is Format.WIDE), end="")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from berth.snapshots import Snapshot
 
 NAME_LENGTH = 60
+SCRIPTS_TOLD = 5
 
 
 WordsArgument = Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to run, without a job file.")]
@@ -240,7 +241,10 @@ def _packed(source: SpecSource) -> Snapshot | None:
     from berth.snapshots import pack_code
 
     with Progressing(_("Packing {folder}", folder=path.name or path), total=None) as progress:
-        return pack_code(path, progress=progress)
+        snapshot = pack_code(path, progress=progress)
+    for script in snapshot.windows_scripts[:SCRIPTS_TOLD]:
+        note(_("! {path} has line ends of Windows, with which it does not start: sed -i 's/\\r$//' {path}", path=plain(script)))
+    return snapshot
 
 
 def _send(session: Session, source: SpecSource, snapshot: Snapshot | None, key: str, priority_reason: str | None) -> Job:

@@ -152,6 +152,14 @@ def _problem(line: str) -> Refusal | None:
             "For example: numpy; python_version >= '3.11'", "例如：numpy; python_version >= '3.11'"
         )
     by_url = _BY_URL.fullmatch(body)
+    if by_url and by_url["url"].startswith("file:"):
+        return (
+            Text(
+                "it names a file of the machine on which the list was written, as conda's `pip freeze` does.",
+                "它指向编写列表的机器上的文件，conda 的 `pip freeze` 会这样写。",
+            ),
+            Text("Write the list by `pip list --format=freeze`.", "请用 `pip list --format=freeze` 生成列表。"),
+        )
     if by_url:
         return _url_problem(by_url["url"])
     if _BY_NAME.fullmatch(body):

@@ -59,6 +59,9 @@ class EditIn(StrictSerializer):
     priority = PriorityField(required=False)
     tags = serializers.ListField(required=False, child=serializers.CharField(), max_length=1_000)
     hold = serializers.BooleanField(required=False)
+    retry_now = serializers.BooleanField(
+        required=False, help_text="True: the next attempt does not wait for the time after the last one."
+    )
     queue = serializers.CharField(required=False, max_length=NAME_LENGTH)
     max_runtime_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=RUNTIME_SECONDS)
 

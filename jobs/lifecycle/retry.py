@@ -99,7 +99,13 @@ def decide_retry(
         WaitCode.RETRYING,
         after_seconds=_wait(counted, verdict, settings, attempt_id),
         paid_by=str(failure_class),
-        detail={"class": str(failure_class), "retry": spent + 1, "limit": budget, "cause": verdict.code},
+        detail={
+            "class": str(failure_class),
+            "retry": spent + 1,
+            "limit": budget,
+            "cause": verdict.code,
+            **_loop(counted, verdict, settings),
+        },
     )
 
 
@@ -141,6 +147,14 @@ def _wait(counted: Sequence[PastAttempt], verdict: ExitVerdict, settings: RetryS
     same = sum(1 for past in counted if past.failure_class == verdict.failure_class)
     doubled = settings.backoff_seconds * 2.0 ** min(max(same - 1, 0), 30)
     return min(doubled, settings.backoff_seconds_max) * _spread(attempt_id)
+
+
+def _loop(counted: Sequence[PastAttempt], verdict: ExitVerdict, settings: RetrySettings) -> dict[str, object]:
+    """What makes the wait the longest one: so many failures within so many seconds. Empty where it is no loop."""
+    failures = [past for past in counted if past.failure_class != FailureClass.DEADLINE]
+    if verdict.failure_class is FailureClass.DEADLINE or not _is_crash_loop(failures, settings):
+        return {}
+    return {"failures": settings.crash_loop_failures, "within": round(settings.crash_loop_seconds)}
 
 
 def _is_crash_loop(counted: Sequence[PastAttempt], settings: RetrySettings) -> bool:

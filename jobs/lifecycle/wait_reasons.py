@@ -48,7 +48,8 @@ _ALL: tuple[WaitRecord[WaitCode], ...] = (
     WaitRecord(WaitCode.SCHEDULING, WaitSource.HISTORY, fixed("The scheduler has not looked at it yet.", "调度器尚未处理。")),
     WaitRecord(WaitCode.ARRAY, WaitSource.HISTORY, words.CHILDREN, amounts={"running": 3, "queued": 5}),
     WaitRecord(WaitCode.RETRYING, WaitSource.HISTORY, words.RETRYING,
-        amounts={"attempt": 1, "class": "node_lost", "seconds": 90, "emptied": ""}, says_more_than_its_time=True),
+        amounts={"attempt": 1, "class": "node_lost", "seconds": 90, "emptied": "", "failures": 3, "within": 300,
+            "at": "2026-11-23T14:05:00Z"}, says_more_than_its_time=True),
     WaitRecord(WaitCode.PREEMPTED_OFTEN, WaitSource.HISTORY,
         Text(lambda d: (f"It was preempted {plural(d, 'preemptions', 'time', 'times')} within an hour and waits before it tries "
             "again."),

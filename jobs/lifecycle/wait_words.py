@@ -50,6 +50,10 @@ def _retrying(d: Detail) -> str:
     if d.get("emptied"):
         why = f" because {named(d, 'emptied', 'node')} was drained"
     when = f"after {format_duration(seconds)}" if isinstance(seconds, int) and seconds > 0 else "as soon as there is room"
+    if d.get("failures"):
+        when += f", since {d['failures']} attempts failed within {format_duration(int(d.get('within') or 0))}"
+    if d.get("at"):
+        when += f": at {format_moment(d['at'])}, or by `berth retry-now`"
     return f"{what}{why}; the next one starts {when}."
 
 
@@ -61,6 +65,10 @@ def _retrying_zh(d: Detail) -> str:
     if d.get("emptied"):
         why = f"（{named_zh(d, 'emptied', '节点')}已排空）"
     when = f"{format_duration(seconds)} 后重试" if isinstance(seconds, int) and seconds > 0 else "有空位即重试"
+    if d.get("failures"):
+        when = f"{format_duration(int(d.get('within') or 0))} 内失败 {d['failures']} 次，{when}"
+    if d.get("at"):
+        when += f"：{format_moment(d['at'])}，或用 `berth retry-now` 立即重试"
     return f"{what}{why}，{when}。"
 
 

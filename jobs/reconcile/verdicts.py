@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
 from clusters.engines.lost import LOST
@@ -14,7 +14,7 @@ from clusters.services.quarantine import current_holds
 from jobs.lifecycle.completion import Decision
 from jobs.lifecycle.exit_classes import Reaction, Stage
 from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
-from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
+from jobs.lifecycle.retry import PastAttempt, RetryDecision, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.loading.specs import load_spec
 from jobs.models import Attempt, Job
@@ -22,9 +22,11 @@ from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
+from kernel.clock import utc_text
 from kernel.config import current
 from kernel.wait_codes import WaitCode
 
+TOLD_WITH_MOMENT_SECONDS = 60.0  # Of a shorter wait the end is not worth a time of day.
 START_TIMEOUT = "start_timeout"  # In an attempt's stop verdict, with the last answer of the engine; and the class of its end.
 
 
@@ -134,13 +136,17 @@ def _verdict(item: Watched, decision: Decision | None, log_tail: str, *, is_lost
 
 
 def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime) -> Ending:
-    target, after_seconds, paid_by = _target(attempt, job, verdict, past, now)
+    target, again = _target(attempt, job, verdict, past, now)
     reason = verdict.code
     detail: dict[str, object] = {"class": verdict.code, **_numbers(verdict)}
     if verdict.code == "stopped_by_user":
         detail |= {key: job.reason_detail[key] for key in ("by", "note") if key in job.reason_detail}
     if target == JobState.QUEUED:
-        reason, detail = WaitCode.RETRYING, {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
+        reason = WaitCode.RETRYING
+        detail = {"class": verdict.code, "attempt": attempt.number, "seconds": round(again.after_seconds)}
+        detail |= {name: again.detail[name] for name in ("failures", "within") if name in again.detail}
+        if again.after_seconds >= TOLD_WITH_MOMENT_SECONDS:
+            detail["at"] = utc_text(now + timedelta(seconds=again.after_seconds))
         if job.reason_code == "draining":
             detail["emptied"] = job.reason_detail.get("node")
     return Ending(
@@ -152,8 +158,8 @@ def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[Pas
         exit=verdict.as_dict(),
         reason=reason,
         detail=detail,
-        retry_after_seconds=after_seconds,
-        paid_by=paid_by,
+        retry_after_seconds=again.after_seconds,
+        paid_by=again.paid_by,
     )
 
 
@@ -167,14 +173,15 @@ def _numbers(verdict: ExitVerdict) -> dict[str, object]:
 
 def _target(
     attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime
-) -> tuple[JobState, float, str]:
-    """Where the job goes, and the wait and payer of a further attempt. A stop that was asked for wins over any retry."""
+) -> tuple[JobState, RetryDecision]:
+    """Where the job goes, and what is decided about a further attempt. A stop that was asked for wins over any retry."""
+    no_other = RetryDecision(False, verdict.code)
     if verdict.outcome == Outcome.SUCCEEDED:
-        return JobState.SUCCEEDED, 0.0, ""
+        return JobState.SUCCEEDED, no_other
     if job.desired == "stop" or verdict.outcome == Outcome.STOPPED:
-        return JobState.STOPPED, 0.0, ""
+        return JobState.STOPPED, no_other
     if verdict.exit_class.reaction is Reaction.NEVER:  # Also where the spec, and with it the policy, cannot be read.
-        return JobState.FAILED, 0.0, ""
+        return JobState.FAILED, no_other
     decision = decide_retry(
         load_spec(job.spec_id).retry,
         [*past, PastAttempt(verdict.failure_class, now)],
@@ -182,6 +189,4 @@ def _target(
         retry_settings(),
         attempt_id=attempt.id,
     )
-    if decision.retry:
-        return JobState.QUEUED, decision.after_seconds, decision.paid_by
-    return JobState.FAILED, 0.0, ""
+    return (JobState.QUEUED if decision.retry else JobState.FAILED), decision

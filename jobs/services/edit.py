@@ -31,7 +31,7 @@ from tenants.selectors import resolve_queue
 
 def edit_job(*, actor: Actor, job: Job, changes: Mapping[str, Any], expected_version: int | None, now: datetime) -> Job:
     """Apply changes to one job, all or none. Raises Conflict where its state does not allow one of them."""
-    wanted = {name: value for name, value in changes.items() if getattr(job, _column(name)) != value}
+    wanted = {name: value for name, value in changes.items() if _is_change(job, name, value)}
     columns = _columns(actor, job, wanted, now)
     with transaction.atomic():
         rows = Job.objects.filter(id=job.id, state=job.state)
@@ -68,8 +68,12 @@ def change_tag(*, actor: Actor, job: Job, tag: str, present: bool, now: datetime
     return edit_job(actor=actor, job=job, changes={"tags": tags}, expected_version=None, now=now)
 
 
+def _is_change(job: Job, name: str, value: object) -> bool:
+    return bool(value) if name == "retry_now" else bool(getattr(job, _column(name)) != value)
+
+
 def _column(name: str) -> str:
-    return "queue_id" if name == "queue" else name
+    return {"queue": "queue_id", "retry_now": "not_before_at"}.get(name, name)
 
 
 def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -90,6 +94,8 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
             columns["max_runtime_seconds"] = _checked_runtime(actor, job, value)
         elif name == "hold":
             columns |= _checked_hold(job, value)
+        elif name == "retry_now":
+            columns |= _checked_retry(job, now)
         elif name == "priority":
             columns["priority"] = _checked_priority(actor, job, value, now)
         else:
@@ -167,6 +173,17 @@ def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
             f"请同时将 max_runtime_seconds 设为 {limit} 或更小。",
         )
         raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime_seconds", "runtime_too_long", message, hint)])
+
+
+def _checked_retry(job: Job, now: datetime) -> dict[str, Any]:
+    """The wait between two attempts ends now; before the first attempt the job itself asked to wait."""
+    waits = job.state == JobState.QUEUED and job.not_before_at is not None and job.not_before_at > now
+    if not waits or not job.attempt_count:
+        raise Conflict(
+            Text(f"Job {job.name} does not wait between two attempts.", f"作业 {job.name} 并未处于两次尝试之间的等待。"),
+            hint=Text("`berth explain JOB` says what it waits for.", "`berth explain JOB` 会说明它在等待什么。"),
+        )
+    return {"not_before_at": now, "reason_code": WaitCode.SCHEDULING, "reason_detail": {}}
 
 
 def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:

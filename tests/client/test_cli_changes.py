@@ -51,6 +51,7 @@ CHANGES: list[Change] = [
     (("stop", "train", "--grace", "1m30s"), f"POST /jobs/{JOB['id']}/stop", JOB, {"grace_seconds": 90}, ("train", "queued")),
     (("hold", "train"), f"PATCH /jobs/{JOB['id']}", {**JOB, "hold": True}, {"hold": True}, ("train", "queued")),
     (("release", "train"), f"PATCH /jobs/{JOB['id']}", JOB, {"hold": False}, ("train", "queued")),
+    (("retry-now", "train"), f"PATCH /jobs/{JOB['id']}", JOB, {"retry_now": True}, ("train",)),
     (("move", "train"), f"POST /jobs/{JOB['id']}/move", MOVED, {"among": "own", "to": "first"}, ("train", "3")),
     (("move", "train", "--first"), f"POST /jobs/{JOB['id']}/move", MOVED, {"among": "own", "to": "first"}, ("train",)),
     (("bump", "train", "--last"), f"POST /jobs/{JOB['id']}/move", MOVED, {"among": "own", "to": "last"}, ("train",)),
@@ -378,7 +379,7 @@ def test_a_change_is_told_to_programs_as_data_and_in_chinese_to_those_who_read_i
     done = run(*words, "--json")
     assert (done.exit_code, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
-    if document and words[0] not in ("stop", "hold", "release", "prices"):
+    if document and words[0] not in ("stop", "hold", "release", "retry-now", "prices"):
         assert {key: shown[key] for key in document} == document
     assert len(writes(stub)) == 1
 

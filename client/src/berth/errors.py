@@ -96,6 +96,12 @@ class FileRefused(BerthError):
     code = "file_refused"
 
 
+class TextUnreadable(FileRefused):
+    """A text file that was named cannot be read: it is not there, or in another encoding than UTF-8 and UTF-16."""
+
+    exit_code = 2
+
+
 class ExtraMissing(BerthError):
     """What was asked for needs a package that comes with an extra of `berth` and is not installed."""
 

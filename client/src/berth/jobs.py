@@ -236,7 +236,10 @@ class Jobs(JobFiles):
         return Job(self._transport.json(post(f"{job_path(job)}/stop", stop_body(grace_seconds, reason))), self)
 
     def edit(self, job: str, **changes: object) -> Job:
-        """Change `hold`, `priority`, `tags`, `queue` (while it waits) or `max_runtime_seconds` (upwards by managers only)."""
+        """Change `hold`, `priority`, `tags`, `queue` (while it waits) or `max_runtime_seconds` (upwards by managers only).
+
+        `retry_now=True` starts the next attempt without the wait after the last one.
+        """
         return Job(self._transport.json(Call("PATCH", job_path(job), json=changes)), self)
 
     def move(

@@ -19,6 +19,7 @@ import yaml
 
 from berth import limits
 from berth.errors import FieldProblem, SpecInvalid
+from berth.texts import decode
 
 Spec = dict[str, Any]
 ROLE_KEYS = frozenset({"command", "shell", "resources", "replicas", "ports"})
@@ -66,11 +67,12 @@ def load_spec(source: Mapping[str, Any] | str | Path) -> SpecSource:
     try:
         if path.stat().st_size > limits.SPEC_BYTES:
             raise SpecInvalid(f"{path} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecInvalid(f"{path} cannot be read: {reason}.", hint="Name a job file, or - for standard input.") from error
-    return parse_spec(text, name=str(source), folder=path.resolve().parent)
+        data = path.read_bytes()
+    except OSError as error:
+        raise SpecInvalid(
+            f"{path} cannot be read: {error.strerror}.", hint="Name a job file, or - for standard input."
+        ) from error
+    return parse_spec(decode(data, str(path)), name=str(source), folder=path.resolve().parent)
 
 
 def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:

@@ -14,6 +14,7 @@ from kernel.actor import TenantRole
 from kernel.clock import database_now, utc_text
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import MIB
+from kernel.texts import decode_file
 from kernel.words import Text
 from tenants.identity import selectors
 from tenants.identity.access import demand, looked_after
@@ -123,17 +124,13 @@ class UserImportView(ApiView):
         responses=bodies.ImportOut,
     )
     def post(self, request: Request) -> Response:
-        """Create users and memberships from CSV lines `name,email,tenant,role`, as an operator.
+        """Create users and memberships from CSV lines `name,email,tenant,role` (or apart by `;` or tabs), as an operator.
 
         All errors of all lines are reported at once, and then nothing is written. Importing a file again changes nothing.
         """
         demand(self.actor, None, "user.create")
         known_query(request, ("dry_run",))
-        try:
-            text = request.data.decode() if isinstance(request.data, bytes) else ""
-        except UnicodeDecodeError as error:
-            message = Text(f"The file is not UTF-8: byte {error.start}.", f"该文件不是 UTF-8：第 {error.start} 字节。")
-            raise InvalidInput(message, fields=[FieldError("", "not_utf8", message)]) from None
+        text = decode_file(request.data) if isinstance(request.data, bytes) else ""
         report = import_users_csv(actor=self.actor, text=text, dry_run=query_flag(request, "dry_run"), now=database_now())
         return Response(
             {

@@ -25,6 +25,7 @@ from tenants.identity.permissions import ROLE_RANK
 from tenants.identity.services import names
 
 COLUMNS = ("name", "email", "tenant", "role")
+DELIMITERS = ",;\t"  # What spreadsheets write, by the language of their user.
 LINES_MAX = 10_000
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # A spreadsheet would run such a cell (security T9).
 
@@ -113,7 +114,9 @@ def _read(text: str, problems: names.Problems) -> list[tuple[int, dict[str, str]
             "", "bad_characters", Text("The file holds NUL characters; it is not CSV.", "该文件含有 NUL 字符，不是 CSV。")
         )
         return []
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    heading_text = text.partition("\n")[0]
+    delimiter = max(DELIMITERS, key=heading_text.count)  # The names of columns hold none of them.
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=delimiter, strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         heading = [cell.strip().lower() for cell in next(reader, [])]

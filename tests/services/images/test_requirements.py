@@ -116,6 +116,11 @@ def test_what_must_not_reach_pip_is_refused(text):
     assert error.hint
 
 
+def test_a_list_of_conda_names_the_way_to_make_another():
+    _, errors = parse("numpy @ file:///croot/numpy_1708638618654/work")
+    assert "pip list --format=freeze" in str(errors[0].hint)
+
+
 def test_all_lines_are_told_at_once():
     _, errors = parse("-e .\nnumpy\n\n# fine\n/etc/passwd\nscipy==1 --hash=md5:x\n")
     assert [error.path for error in errors] == ["/requirements/1", "/requirements/5", "/requirements/6"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
 from clusters.engines.fake import Script
+from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, Job
 from jobs.reconcile import finish, launch, poll, record, stopping
 from jobs.reconcile.admit import Eviction, evict
+from jobs.services.edit import edit_job
 from kernel import clock
 from kernel.crashpoints import arm
+from kernel.errors import Conflict
 from reconciling import fencing
 from reconciling.models import Poison
 from tests.builders.quay import Quay
@@ -68,6 +73,24 @@ def test_a_job_goes_on_after_its_time_in_as_many_attempts_as_it_asks_for(quay: Q
         assert quay.job(job.id).attempt_count == attempts
     assert [attempt.outcome for attempt in quay.attempts(job)] == ["failed"] * 3
     assert (quay.state(job), (quay.job(job.id).exit or {})["class"]) == ("failed", "deadline")
+
+
+def test_a_wait_between_attempts_is_told_with_its_cause_and_ended_by_a_word(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=0.5, code=1), retry={"limit": 9})
+    for _ in range(12):
+        quay.turn(2)
+        quay.pass_time(7)
+    assert quay.job(job.id).attempt_count == 3
+    found = quay.job(job.id)
+    words = explain(found.reason_code, found.reason_detail).text
+    assert "since 3 attempts failed within 5m" in words
+    assert "berth retry-now" in words
+    asked: dict[str, Any] = {"actor": quay.cast.alice.actor, "changes": {"retry_now": True}, "expected_version": None}
+    edit_job(job=found, now=quay.now, **asked)
+    quay.turn(2)
+    assert quay.job(job.id).attempt_count == 4
+    with pytest.raises(Conflict):
+        edit_job(job=quay.job(job.id), now=quay.now, **asked)
 
 
 def test_the_time_limit_is_no_failure_that_a_job_asks_to_retry_without_naming_it(quay: Quay) -> None:

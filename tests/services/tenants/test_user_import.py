@@ -37,6 +37,12 @@ def actions(report: ImportReport) -> dict[int, str]:
     return {line.line: line.action for line in report.lines}
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_spreadsheets_of_other_countries_are_read(cast: Cast, delimiter: str) -> None:
+    rows = [delimiter.join(cells) for cells in (("name", "email", "tenant", "role"), ("ida", "ida@example.org", "", ""))]
+    assert actions(imported(cast, rows[1], heading=rows[0])) == {2: "created"}
+
+
 # --- What a file does ------------------------------------------------------------------------------------------------
 
 

@@ -738,6 +738,7 @@ class PatchedEditInRequest(TypedDict):
     max_runtime_seconds: NotRequired[int | None]
     priority: NotRequired[Literal["low", "normal", "high", "urgent"] | int]
     queue: NotRequired[str]
+    retry_now: NotRequired[bool]
     tags: NotRequired[list[Tag]]
 
 

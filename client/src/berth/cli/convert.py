@@ -16,6 +16,7 @@ from berth.cli.output import Format, hint, note, print_data
 from berth.cli.paint import paint
 from berth.errors import SpecInvalid
 from berth.sanitize import plain
+from berth.texts import decode
 
 KINDS = {"lost": ("✗", "Lost", "red"), "changed": ("!", "Changed", "yellow"), "carried": ("✓", "Carried over", "green")}
 
@@ -53,10 +54,9 @@ def _read(file: str) -> str:
         data = sys.stdin.buffer.read(limits.SPEC_BYTES + 1) if file == "-" else _start_of(Path(file).expanduser())
         if len(data) > limits.SPEC_BYTES:
             raise SpecInvalid(f"{file} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
-        return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecInvalid(f"{file} cannot be read: {reason}.", hint="Name a file, or - for standard input.") from error
+        return decode(data, file)
+    except OSError as error:
+        raise SpecInvalid(f"{file} cannot be read: {error.strerror}.", hint="Name a file, or - for standard input.") from error
 
 
 def _start_of(path: Path) -> bytes:

@@ -147,9 +147,9 @@ def age_text(text: object, now: datetime | None = None) -> str:
 
 
 def time_text(text: object) -> str:
-    """A moment on the clock of this machine."""
+    """A moment on the clock of this machine, with its distance from UTC: `2026-11-28 14:05:00+01:00`."""
     at = moment(text)
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else NOTHING
+    return at.astimezone().isoformat(" ", "seconds") if at else NOTHING
 
 
 def said(text: object) -> str:
@@ -164,7 +164,7 @@ def localized(text: str) -> str:
 
 def _minute(written: str, iso: str) -> str:
     at = moment(iso)
-    return f"{at.astimezone():%Y-%m-%d %H:%M}" if at else written
+    return at.astimezone().isoformat(" ", "minutes") if at else written
 
 
 def span_text(started_at: object, ended_at: object) -> str:
@@ -203,7 +203,20 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
         raise BadDuration(f"{text!r} is no time.", hint="Write 10m, 2h, 3d, or 2027-01-31T18:00") from None
     if not YEAR_MIN <= given.year <= YEAR_MAX:
         raise BadDuration(_("{given} is outside the years {first} to {last}.", given=repr(text), first=YEAR_MIN, last=YEAR_MAX))
-    return given.astimezone(UTC)
+    return given.astimezone(UTC) if given.tzinfo is not None else _on_this_clock(given)
+
+
+def _on_this_clock(given: datetime) -> datetime:
+    """A time without a zone, as clocks here show it; one that they leave out or show twice says no moment."""
+    first, second = (given.replace(fold=fold).astimezone() for fold in (0, 1))
+    if first.utcoffset() == second.utcoffset():
+        return first.astimezone(UTC)
+    shown = f"{given:%Y-%m-%dT%H:%M}"
+    if first.replace(tzinfo=None) != given.replace(fold=0):
+        message = _("{time} does not exist here: clocks go forward over it.", time=shown)
+        raise BadDuration(message, hint=max(first, second).isoformat(timespec="minutes"))
+    choices = "   ·   ".join(at.isoformat(timespec="minutes") for at in (first, second))
+    raise BadDuration(_("{time} comes twice here: clocks go back over it. Say which.", time=shown), hint=choices)
 
 
 def iso_time(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`berth hold` and `release`: keep waiting jobs from starting, and let them go."""
+"""`berth hold` and `release`: keep waiting jobs from starting, and let them go; `retry-now`: without the wait after a failure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ def hold(session: Session, jobs: JobsArgument) -> None:
 def release(session: Session, jobs: JobsArgument) -> None:
     """Release held jobs: they start as soon as there is room."""
     _set(session, jobs, on=False)
+
+
+@command()
+def retry_now(session: Session, jobs: JobsArgument) -> None:
+    """Start the next attempt as soon as there is room, without the wait after the last one."""
+    changed = []
+    for job_id in [session.client.jobs.resolve(job) for job in jobs]:
+        job = session.client.jobs.edit(job_id, retry_now=True)
+        changed.append(job.data)
+        if not session.is_for_programs:
+            session.show_done(job.data, _("Job {name} is tried again as soon as there is room.", name=plain(job.name)))
+    if session.is_for_programs:
+        session.show(changed, [])
 
 
 def _set(session: Session, jobs: list[str], *, on: bool) -> None:

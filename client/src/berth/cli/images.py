@@ -16,6 +16,7 @@ from berth.cli.volumes import YesOption
 from berth.errors import BerthError
 from berth.limits import POLL_SECONDS
 from berth.sanitize import plain, plain_block
+from berth.texts import read_text
 
 ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="Name or id of the image.")]
 
@@ -104,10 +105,7 @@ def _check_container(
 
 
 def _text_of(path: Path | None) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8") if path else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageMistake(_("{path} cannot be read: {reason}", path=path, reason=error)) from error
+    return read_text(path) if path else None
 
 
 def _upload(session: Session, folder: Path) -> str:

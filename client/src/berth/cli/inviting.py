@@ -83,7 +83,8 @@ def new_people(text: str, result: Mapping[str, Any]) -> list[Person]:
     """Of a file that was imported: one entry for each new account, by the first of its lines that names a tenant."""
     made = {str(line["name"]) for line in result.get("lines") or () if line.get("action") == "created"}
     found: dict[str, Person] = {}
-    for row in csv.DictReader(io.StringIO(text)):
+    heading = text.partition("\n")[0]
+    for row in csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=heading.count)):
         cells = {(key or "").strip().lower(): (value or "").strip() for key, value in row.items() if isinstance(value, str)}
         role = cells.get("role", "")
         person = Person(

@@ -144,9 +144,7 @@ class LinePrinter:
     def _prefix(self, line: LogLine) -> str:
         parts = []
         if self._timestamps:
-            parts.append(
-                paint(line.at.astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] if line.at else " " * 23, "bright_black")
-            )
+            parts.append(paint(line.at.astimezone().isoformat(" ", "milliseconds") if line.at else " " * 29, "bright_black"))
         if self._prefixed:
             task = plain(line.task)
             self._width = max(self._width, len(task))

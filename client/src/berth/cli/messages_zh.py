@@ -174,6 +174,11 @@ TITLES = {
         "类似作业结束之前按 {time} 规划，到时不会结束；加上 --max-runtime 2h 可能更早开始"
     ),
     "Ran": "运行时长",
+    "Next attempt": "下次尝试",
+    "in {duration}   ·   berth retry-now {job}": "{duration}后   ·   berth retry-now {job}",
+    "Job {name} is tried again as soon as there is room.": "作业 {name} 将在有空位时立即重试。",
+    "{time} does not exist here: clocks go forward over it.": "此处没有 {time} 这一时刻：时钟在此时拨快。",
+    "{time} comes twice here: clocks go back over it. Say which.": "{time} 在此处出现两次：时钟在此时拨回。请说明是哪一次。",
     "Shell": "Shell",
     "bash, or sh where the image has none": "bash；镜像中没有 bash 时为 sh",
     "Reference": "引用",

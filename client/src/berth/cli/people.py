@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.command import Session, command, make_group
 from berth.cli.invitations import accept, invite
 from berth.cli.inviting import LinkFile, invite_all, new_people, tell_invited
 from berth.cli.messages import _
@@ -18,6 +18,7 @@ from berth.cli.output import Column
 from berth.errors import NotFound
 from berth.naming import is_id
 from berth.sanitize import plain
+from berth.texts import decode, read_text
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Name or id of the user.")]
 NumberOption = Annotated[int, typer.Option("--number", "-n", min=1, help="Maximum number of rows.")]
@@ -39,10 +40,7 @@ def import_users(
     ] = None,
 ) -> None:
     """Create users and memberships from a CSV file, all lines or none. New users sign in by an invitation."""
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageMistake(_("{path} cannot be read: {reason}", path=file, reason=error)) from error
+    text = decode(sys.stdin.buffer.read(), "-") if file == "-" else read_text(Path(file))
     with closing(LinkFile(links)) if links is not None else nullcontext() as kept:
         result = session.client.users.import_csv(text)
         counts = {key: result.get(key, 0) for key in ("created", "updated", "unchanged")}

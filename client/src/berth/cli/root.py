@@ -46,6 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
     "hold": Entry("hold", "hold", JOBS, "Hold queued jobs."),
     "release": Entry("hold", "release", JOBS, "Release held jobs."),
+    "retry-now": Entry("hold", "retry_now", JOBS, "Start the next attempt without its wait."),
     "move": Entry("priority", "move", JOBS, "Move a queued job before or after others."),
     "bump": Entry("priority", "move", JOBS, "Alias of move.", hidden=True),
     "priority": Entry("priority", "priority", JOBS, "Set priorities; request higher ones, and decide on requests."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,6 +53,16 @@ def _ran_text(attempts: Sequence[Mapping[str, Any]]) -> str:
     return formats.duration_text(sum(spans)) if spans else ""
 
 
+def _next_attempt_text(job: Mapping[str, Any]) -> str:
+    """How long a job that failed waits before it is tried again."""
+    at = formats.moment(job.get("not_before_at"))
+    if job.get("state") != "queued" or not job.get("attempt") or at is None or at <= datetime.now(UTC):
+        return ""
+    return _(
+        "in {duration}   ·   berth retry-now {job}", duration=formats.until_text(job["not_before_at"]), job=plain(job["name"])
+    )
+
+
 def _shell_text(spec: Mapping[str, Any]) -> str:
     """Which shell runs the commands that are text."""
     words = {"bash": "bash", "sh": "sh", "auto": _("bash, or sh where the image has none")}
@@ -88,6 +99,7 @@ def _print_job(job: Any, *, wide: bool, ran: str, shell: str) -> None:
         ("Started", formats.time_text(job.get("started_at"))),
         ("Ended", formats.time_text(job.get("ended_at"))),
         ("Ran", ran),
+        ("Next attempt", _next_attempt_text(job)),
         ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
         ("Planned to run", formats.planned_text(job)),
         ("Labels", ", ".join(f"{plain(key)}={plain(value)}" for key, value in (job.get("labels") or {}).items())),

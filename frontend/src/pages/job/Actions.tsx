@@ -100,7 +100,7 @@ function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
       setBusy(false);
     }
   };
-  const edit = (body: { priority?: number; hold?: boolean }) => take(api.PATCH('/api/v1/jobs/{job}', { params: { path: { job: job.id } }, body }));
+  const edit = (body: { priority?: number; hold?: boolean; retry_now?: boolean }) => take(api.PATCH('/api/v1/jobs/{job}', { params: { path: { job: job.id } }, body }));
   const move = (to: 'first' | 'last') =>
     run(async () => {
       const answer = await take(api.POST('/api/v1/jobs/{job}/move', { params: { path: { job: job.id } }, body: { to, among } }));
@@ -131,6 +131,25 @@ function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
               return t('hold');
             });
           }} />
+          {job.attempt > 0 && job.not_before_at !== null && new Date(job.not_before_at) > new Date() && (
+            <Group>
+              <Button
+                variant="default"
+                loading={isBusy}
+                onClick={() =>
+                  void run(async () => {
+                    await edit({ retry_now: true });
+                    return t('retriedNow');
+                  })
+                }
+              >
+                {t('retryNow')}
+              </Button>
+              <Text size="sm" c="dimmed">
+                {t('retryNowHint')}
+              </Text>
+            </Group>
+          )}
           <Text fw={500} size="sm">
             {t('place')}
           </Text>

@@ -19,7 +19,7 @@ ERRORS = {
     "no_checkpoint": "Write `checkpoint: {path: ckpt}` in the job file; the directory is there from the first attempt on.",
     "not_adoptable": "Read `detail`. Let the attempt end, or stop it; its job is then free to start again.",
     "exec_disabled": "Ask an operator to set `BERTH_EXEC_ENABLED`; logs and metrics work without it.",
-    "exec_unsupported": "Read the log with `berth logs`. Builds of container images have no terminals.",
+    "exec_unsupported": "Read the log with `berth logs`. Builds, fetches of code and other transfers have no terminals.",
     "exec_not_running": "Wait until the task runs; a terminal ends with its task.",
     "exec_refused": "Read `detail`. Close a terminal that is open, or try again in a moment.",
 }

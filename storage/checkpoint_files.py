@@ -11,7 +11,7 @@ import errno
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from clusters.hostfiles import Entry, HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
@@ -37,10 +37,12 @@ class Unreadable(Exception):
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a directory holds. `saved_at`: when the newest whole checkpoint was written; of several roles or tasks that each write
-    one, the oldest of their newest. `problem` says in words why no attempt can go on from it."""
+    one, the oldest of their newest. `problem` says in words why no attempt can go on from it. `size_bytes` is what its files hold
+    of the disk, `length_bytes` how long they are: more, where they have holes."""
 
     saved_at: datetime | None = None
     size_bytes: int = 0
+    length_bytes: int = 0
     file_count: int = 0
     half_written: tuple[str, ...] = ()
     problem: str = ""
@@ -158,7 +160,8 @@ def _found(listing: Listing, depth: int) -> tuple[Found, Entry | None]:
     problem = too_much if listing.truncated else ""
     found = Found(
         saved_at=datetime.fromtimestamp(oldest.modified_at, UTC) if oldest is not None else None,
-        size_bytes=sum(entry.size_bytes for entry in files),
+        size_bytes=sum(entry.held_bytes for entry in files),
+        length_bytes=sum(entry.size_bytes for entry in files),
         file_count=len(files),
         half_written=half,
         problem=problem,
@@ -192,7 +195,7 @@ def _opened(found: Found, newest: Sequence[Entry], files: HostFiles, location: s
         except (LauncherRefused, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             shown = entry.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            return Found(found.saved_at, found.size_bytes, found.file_count, found.half_written, f"{shown}: {why}."[:500])
+            return replace(found, problem=f"{shown}: {why}."[:500])
     return found
 
 

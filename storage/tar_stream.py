@@ -1,7 +1,8 @@
 """Many stored files as one archive, written while it is sent: nothing is collected on disk or in memory first.
 
-Plain tar (POSIX.1-2001, pax headers, so that names may be long and in any script): most outputs are compressed already. An
-archive that cannot be finished ends its connection; what arrived is then no complete transfer, and no client takes it for one.
+Plain tar (POSIX.1-2001, pax headers, so that names may be long and in any script): most outputs are compressed already. What a
+job that runs has removed or renamed since it was listed is left out, and the last entry names it. An archive that cannot be
+finished ends its connection; what arrived is then no complete transfer, and no client takes it for one.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import functools
 import os
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kernel.errors import NotFound
 from storage.bounds import COPY_BYTES
 from storage.models import Artifact
 
+LEFT_OUT = "berth-left-out.txt"
+LEFT_OUT_MAX = 10_000  # Names that the last entry tells.
 MODE_BITS = 0o777  # No set-user bit of a job comes out of an archive.
 
 
@@ -37,7 +41,8 @@ def artifact_members(artifacts: Iterable[Artifact], *, folder: str) -> Iterator[
 
 
 def pack(members: Iterable[Member]) -> Iterator[bytes]:
-    """The archive in pieces of a bounded size. Raises OSError where a file is gone, or became shorter while it was packed."""
+    """The archive in pieces of a bounded size. Raises OSError where a file became shorter while it was packed."""
+    gone: list[str] = []
     for member in members:
         header = tarfile.TarInfo(member.name)
         header.mode, header.mtime = member.mode & MODE_BITS, int(member.modified_at)
@@ -45,7 +50,11 @@ def pack(members: Iterable[Member]) -> Iterator[bytes]:
             header.type = tarfile.DIRTYPE
             yield _bytes_of(header)
             continue
-        descriptor = member.open()
+        try:
+            descriptor = member.open()
+        except (FileNotFoundError, NotFound):
+            gone.append(member.name)
+            continue
         try:
             header.size = os.fstat(descriptor).st_size
             yield _bytes_of(header)
@@ -53,7 +62,19 @@ def pack(members: Iterable[Member]) -> Iterator[bytes]:
         finally:
             os.close(descriptor)
         yield bytes(-header.size % tarfile.BLOCKSIZE)
+    if gone:
+        yield _told(gone)
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _told(gone: Sequence[str]) -> bytes:
+    """The last entry, beside the folder: what is not in the archive, though it was when the archive was begun."""
+    lines = ["Not there any more when it was to be packed:", *gone[:LEFT_OUT_MAX]]
+    lines += [f"and {len(gone) - LEFT_OUT_MAX} more"] if len(gone) > LEFT_OUT_MAX else []
+    content = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
+    header = tarfile.TarInfo(LEFT_OUT)
+    header.size, header.mode = len(content), 0o644
+    return _bytes_of(header) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
 
 
 def _bytes_of(header: tarfile.TarInfo) -> bytes:

@@ -204,16 +204,17 @@ _ALL: tuple[WaitRecord[WaitCode], ...] = (
         amounts={"problem": "ckpt is no directory."}, is_of_checkpoint=True,
         released=Text("Repair its checkpoint and release it.", "修复检查点后释放该作业。")),
     WaitRecord(WaitCode.CHECKPOINT_OVER_QUOTA, WaitSource.JOB,
-        Text(lambda d: (f"Its checkpoint directory holds {format_bytes(d.get('size_bytes', 0))}; "
+        Text(lambda d: (f"Its checkpoint directory holds {format_bytes(d.get('size_bytes', 0))} of the disk{words.longer(d)}; "
             f"{format_bytes(d.get('quota_bytes', 0))} are allowed. Nothing was removed."),
-            lambda d: (f"检查点目录占用 {format_bytes(d.get('size_bytes', 0))}，"
+            lambda d: (f"检查点目录占用磁盘 {format_bytes(d.get('size_bytes', 0))}{words.longer_zh(d)}，"
             f"上限为 {format_bytes(d.get('quota_bytes', 0))}；未删除任何内容。")),
         hint=Text(
             "Fetch what you need (`berth cp JOB:checkpoint/ DIR`) and have the program keep fewer checkpoints, or ask an "
             "operator to raise BERTH_CHECKPOINT_QUOTA_BYTES; then release the job: `berth release JOB`.",
             "取回所需内容（`berth cp JOB:checkpoint/ DIR`）并减少保留的检查点，"
             "或请运维人员提高 BERTH_CHECKPOINT_QUOTA_BYTES，"
-            "然后释放作业：`berth release JOB`。"), amounts={"size_bytes": 120 * GIB, "quota_bytes": 100 * GIB},
+            "然后释放作业：`berth release JOB`。"),
+        amounts={"size_bytes": 120 * GIB, "length_bytes": 150 * GIB, "quota_bytes": 100 * GIB},
         is_of_checkpoint=True,
         released=Text("Remove files from its checkpoint, or have an operator raise the quota of checkpoints; then release it.",
             "清理其检查点目录，或由运维人员提高检查点配额，然后释放该作业。")),

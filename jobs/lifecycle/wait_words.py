@@ -25,7 +25,7 @@ from jobs.lifecycle.phrases import (
     pool_zh,
     state_zh,
 )
-from kernel.words import NOTHING, Detail, Sentence, Text, counted, format_amounts, format_duration, format_moment
+from kernel.words import NOTHING, Detail, Sentence, Text, counted, format_amounts, format_bytes, format_duration, format_moment
 
 FILTERS_SHOWN = 4  # In a sentence.
 
@@ -73,6 +73,15 @@ def _retrying_zh(d: Detail) -> str:
 
 
 RETRYING = Text(_retrying, _retrying_zh)
+
+
+def longer(d: Detail) -> str:
+    """How long files with holes are, where that is more than they hold."""
+    return f" (its files are {format_bytes(d['length_bytes'])} long)" if d.get("length_bytes", 0) > d.get("size_bytes", 0) else ""
+
+
+def longer_zh(d: Detail) -> str:
+    return f"（文件长度共 {format_bytes(d['length_bytes'])}）" if d.get("length_bytes", 0) > d.get("size_bytes", 0) else ""
 
 
 def spent_part(d: Detail) -> str:

@@ -128,7 +128,12 @@ def _refusal(found: Found) -> tuple[WaitCode, dict[str, Any]] | None:
     if found.problem:
         return WaitCode.CHECKPOINT_UNREADABLE, {"problem": found.problem}
     if checkpoints.over_quota(found):
-        detail = {"size_bytes": found.size_bytes, "quota_bytes": current().checkpoint_quota_bytes, "problem": _problem(found)}
+        detail = {
+            "size_bytes": found.size_bytes,
+            "length_bytes": found.length_bytes,
+            "quota_bytes": current().checkpoint_quota_bytes,
+            "problem": _problem(found),
+        }
         return WaitCode.CHECKPOINT_OVER_QUOTA, detail
     return None
 

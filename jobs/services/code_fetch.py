@@ -24,10 +24,10 @@ from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput
 from kernel.limits import NAME_LENGTH
 from reconciling import bulk
-from storage.services.code import FetchedCode, find_commit, keep_fetched
+from storage.services.code import Fetched, FetchedCode, find_commit, keep_fetched
 
 SCRIPT = Path(__file__).with_name("fetch_git.sh")
-ARCHIVE, COMMIT = "snapshot.tar.gz", "commit"
+ARCHIVE, COMMIT, OBJECT, FILES = "snapshot.tar.gz", "commit", "commit.object", "commit.files"
 DEFAULT_REF = "HEAD"
 FETCH_SECONDS_MAX = 900  # The largest snapshot at 0.6 MiB/s.
 _URL, _REF, _CREDENTIAL = "GIT_URL", "GIT_REF", "GIT_CREDENTIAL"
@@ -60,7 +60,7 @@ def fetch_spec(spec: JobSpec) -> JobSpec:
         "max_runtime": FETCH_SECONDS_MAX,
         "retry": {"limit": 2, "on": ["platform"]},
         "env": {**_settings(os.environ), _URL: code.git, _REF: code.ref or DEFAULT_REF},
-        "outputs": [ARCHIVE, COMMIT],
+        "outputs": [ARCHIVE, COMMIT, OBJECT, FILES],
     }
     document |= {"queue": spec.queue} if spec.queue else {}
     document |= {"secrets": {_CREDENTIAL: code.secret}} if code.secret else {}
@@ -93,8 +93,7 @@ def _hand_over(fetch: Job, attempt_id: uuid.UUID, *, now: datetime) -> None:
             tenant_id=fetch.tenant_id,
             user_id=fetch.user_id,
             attempt_id=attempt_id,
-            archive=ARCHIVE,
-            commit=COMMIT,
+            fetched=Fetched(ARCHIVE, COMMIT, OBJECT, FILES),
             url=url,
             now=now,
         )

@@ -26,10 +26,10 @@ from clusters.engines.interface import (
     TerminalSize,
 )
 from clusters.services.engines import engine_for, refresh_engines
-from images.builder import TRANSFER_ROLE
 from jobs.lifecycle.phrases import state_zh
 from jobs.lifecycle.states import JOB_LIFECYCLE, TaskState
 from jobs.models import Attempt, Job, Task
+from jobs.spec.model import JobKind
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import BerthError, Conflict, Forbidden, NotFound, Unavailable
@@ -48,7 +48,7 @@ class ExecDisabled(Forbidden):
 
 
 class ExecUnsupported(Conflict):
-    """No program can be started beside the task: the engine of its cluster cannot, or the job builds a container image."""
+    """No program can be started beside the task: its cluster's engine cannot, or other jobs run with what the job leaves."""
 
     code = "exec_unsupported"
     title = Text("This task takes no terminals", "该任务不支持终端")
@@ -179,11 +179,12 @@ def _find(job: Job, role: str | None, index: int | None) -> tuple[Attempt, TaskN
             hint=Text("A terminal needs a task that runs.", "终端需要正在运行的任务。"),
         )
     rows = Task.objects.filter(attempt_id=attempt.id)
-    if job.build_request_id is not None and rows.filter(role=TRANSFER_ROLE).exists():  # The launcher refuses it, too.
+    # What these leave is to come of their own programs alone: other jobs run with it.
+    if job.kind != JobKind.BATCH or job.build_request_id is not None:
         raise ExecUnsupported(
             Text(
-                f"Job {job.name} builds a container image, and takes no programs beside its tasks.",
-                f"作业 {job.name} 正在构建容器镜像，不能在其任务中打开终端。",
+                f"Job {job.name} fetches or builds what other jobs run with, and takes no programs beside its tasks.",
+                f"作业 {job.name} 负责获取或构建其他作业使用的内容，不能在其任务中打开终端。",
             ),
             hint=Text(f"Read the log with `berth logs {job.name}`.", f"请用 `berth logs {job.name}` 查看日志。"),
         )

@@ -4,7 +4,8 @@
 # GIT_REF         branch, tag or commit; HEAD for the default branch
 # GIT_CREDENTIAL  optional: a token or user:token for https, a private key for ssh
 #
-# Writes `snapshot.tar.gz` and `commit`, which are complete where the script ends with 0.
+# Writes `snapshot.tar.gz`, `commit`, and by what Berth checks that one is the tree of the other: `commit.object`, `commit.files`.
+# All are complete where the script ends with 0.
 set -eu
 umask 077
 stop() {
@@ -56,7 +57,12 @@ until get --depth=1 -- "$GIT_URL" "$GIT_REF"; do
     tries=$((tries + 1))
 done
 commit=$(git -C "$repository" rev-parse --verify 'FETCH_HEAD^{commit}')
+# Files as they are committed: what attributes would leave out or rewrite is not the tree of the commit.
+mkdir -p "$repository/info"
+printf '%s\n' '* -text -ident -filter -working-tree-encoding -export-ignore -export-subst' >"$repository/info/attributes"
 git -C "$repository" -c tar.umask=0022 archive --format=tar -o "$private/snapshot.tar" "$commit"
 gzip -n <"$private/snapshot.tar" >snapshot.tar.gz
+git -C "$repository" cat-file commit "$commit" >commit.object
+git -C "$repository" ls-tree -r -z --full-tree "$commit" >commit.files
 printf '%s\n' "$commit" >commit
 printf 'Fetched commit %s of %s.\n' "$commit" "$GIT_URL"

@@ -6,9 +6,12 @@ import contextlib
 import os
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from clusters.engines.interface import CodeRef
 from kernel.config import current
@@ -17,6 +20,7 @@ from kernel.ids import new_id
 from kernel.words import Text
 from reconciling import bulk
 from storage.archives import BadArchive, check_archive
+from storage.git_trees import PROOF_BYTES_MAX, check_tree
 from storage.models import Artifact, CodeSnapshot, GitCommit, Upload
 from tenants.selectors import tenant_facts
 
@@ -45,6 +49,16 @@ class FetchedCode:
     commit: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Paths of the outputs of a fetch: the packed tree, the commit's name, its object, and the list of its files."""
+
+    archive: str
+    commit: str
+    commit_object: str
+    listing: str
+
+
 def store_snapshot(upload: Upload, file: Path, *, now: datetime) -> None:
     """Check an uploaded archive whose digest is right, and keep it. Storing the same one twice is fine. BadArchive refuses it."""
     _keep(
@@ -61,21 +75,20 @@ def find_commit(tenant_id: uuid.UUID, *, url: str, commit: str) -> FetchedCode |
 
 
 def keep_fetched(
-    *, tenant_id: uuid.UUID, user_id: uuid.UUID, attempt_id: uuid.UUID, archive: str, commit: str, url: str, now: datetime
+    *, tenant_id: uuid.UUID, user_id: uuid.UUID, attempt_id: uuid.UUID, fetched: Fetched, url: str, now: datetime
 ) -> FetchedCode:
-    """Make a snapshot of what an attempt fetched into its outputs `archive` and `commit`. Twice is fine.
+    """Make a snapshot of what an attempt fetched, once it is the tree of the commit that it names. Twice is fine.
 
     Not to be called inside a transaction. InvalidInput where the outputs are not there, or not what they should be.
     """
-    files = {row.path: row for row in Artifact.objects.filter(attempt_id=attempt_id, path__in=[archive, commit])}
-    if len(files) < 2:
+    paths = (fetched.archive, fetched.commit, fetched.commit_object, fetched.listing)
+    files = {row.path: row for row in Artifact.objects.filter(attempt_id=attempt_id, path__in=paths)}
+    if len(files) < len(paths):
         raise BadArchive(
             Text("The fetch left no archive.", "获取代码后没有得到归档文件。"), hint=Text("Read its log.", "请查看其日志。")
         )
-    packed, name = (
-        files[archive],
-        Path(files[commit].location).read_bytes()[:COMMIT_LENGTH_MAX].decode("ascii", "replace").strip(),
-    )
+    packed = files[fetched.archive]
+    name = _start_of(files[fetched.commit], COMMIT_LENGTH_MAX).decode("ascii", "replace").strip()
     if not _COMMIT.fullmatch(name):
         raise BadArchive(
             Text("The fetch did not say which commit it fetched.", "获取代码时没有说明是哪个提交。"),
@@ -83,11 +96,21 @@ def keep_fetched(
         )
     _keep(
         Path(packed.location), tenant_id=tenant_id, digest=packed.sha256, size_bytes=packed.size_bytes, user_id=user_id,
-        snapshot_id=packed.id, now=now,
+        snapshot_id=packed.id, now=now, check=partial(
+            check_tree,
+            commit=name,
+            commit_object=_start_of(files[fetched.commit_object], PROOF_BYTES_MAX),
+            listing=_start_of(files[fetched.listing], PROOF_BYTES_MAX),
+        ),
     )  # fmt: skip
     row = {"id": new_id(), "tenant_id": tenant_id, "url": url, "commit": name, "digest": packed.sha256, "created_at": now}
     bulk.insert(GitCommit, [row], ignore_conflicts=True)
     return FetchedCode(packed.sha256, name)
+
+
+def _start_of(output: Artifact, size: int) -> bytes:
+    with Path(output.location).open("rb") as file:
+        return file.read(size)
 
 
 def _keep(
@@ -99,10 +122,14 @@ def _keep(
     user_id: uuid.UUID | None,
     snapshot_id: uuid.UUID,
     now: datetime,
+    check: Callable[[BinaryIO], None] | None = None,
 ) -> None:
-    """Check an archive and link it into the tenant's store, with its row."""
+    """Check an archive, by `check` too, and link it into the tenant's store, with its row."""
     with file.open("rb") as packed:
         facts = check_archive(packed, size_bytes=size_bytes)
+        if check is not None:
+            packed.seek(0)
+            check(packed)
     number = tenant_facts([tenant_id])[tenant_id].number
     folder = current().data_dir / "code" / str(number)
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)

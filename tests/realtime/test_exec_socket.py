@@ -136,6 +136,12 @@ def as_build_of_a_container(world: World) -> None:
     Task.objects.create(attempt_id=job.attempt_id, job_id=job.pk, tenant_id=tenant_id, role="transfer", index=0, state=state)
 
 
+def as_fetch_of_code(world: World) -> None:
+    from jobs.models import Job
+
+    Job.objects.filter(pk=world.own.values["jobs"]).update(kind="transfer")
+
+
 @asynccontextmanager
 async def connected(world: World, who: Who = Who.OWNER, query: str = "") -> AsyncGenerator[Socket]:
     from controlplane.asgi import application
@@ -227,14 +233,17 @@ async def test_a_task_that_is_not_there_or_does_not_run_is_refused(
     assert engine.started == []
 
 
-async def test_the_build_of_a_container_image_takes_no_terminals_and_promises_none(engine: PlayedEngine) -> None:
+@pytest.mark.parametrize("become", [as_build_of_a_container, as_fetch_of_code])
+async def test_a_job_that_makes_what_others_run_with_takes_no_terminals_and_promises_none(
+    engine: PlayedEngine, become: Callable[[World], None]
+) -> None:
     world = await sync_to_async(running_world)()
-    await sync_to_async(as_build_of_a_container)(world)
+    await sync_to_async(become)(world)
     async with connected(world) as opened:
         await opened.send({"start": {}})
         refusal = await opened.receive()
         assert refusal["code"] == "exec_unsupported"
-        assert refusal["detail"].endswith("builds a container image, and takes no programs beside its tasks.")
+        assert refusal["detail"].endswith("what other jobs run with, and takes no programs beside its tasks.")
         assert "Try again" not in refusal["hint"]
         assert await opened.close_code() == 4409
     assert engine.started == []

@@ -191,9 +191,11 @@ def test_an_archive_is_never_longer_in_memory_than_a_piece(source):
     assert max(len(piece) for piece in tar_stream.pack(members)) <= bounds.COPY_BYTES
 
 
-def test_an_archive_whose_file_went_ends_without_the_end_of_an_archive(source):
+def test_a_file_that_went_is_left_out_of_an_archive_and_told_in_its_last_entry(source):
     collect(OutputsEngine({"model/a": b"1", "model/b": b"2"}), source)
     rows = list(selectors.list_artifacts(source.attempt_id).order_by("path"))
-    Path(rows[1].location).unlink()
-    with pytest.raises(FileNotFoundError):
-        list(tar_stream.pack(tar_stream.artifact_members(rows, folder="train")))
+    Path(rows[0].location).unlink()
+    packed = b"".join(tar_stream.pack(tar_stream.artifact_members(rows, folder="train")))
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        assert archive.getnames() == ["train/model/b", tar_stream.LEFT_OUT]
+        assert b"train/model/a" in archive.extractfile(tar_stream.LEFT_OUT).read()

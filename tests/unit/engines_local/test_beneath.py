@@ -78,6 +78,19 @@ def test_what_is_too_deep_to_be_copied_is_refused_and_not_tried_for_ever(tree: P
     assert told.value.errno == errno.ENAMETOOLONG
 
 
+def test_a_hole_counts_by_what_it_holds_and_is_passed_over_at_once(tree: Path) -> None:
+    with (tree / "hole").open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(1 << 39)
+        file.write(b"middle")
+    [entry] = listed(tree).entries
+    (tree.parent / "copy").mkdir()
+    assert (entry.size_bytes, entry.held_bytes <= 1 << 20) == (1 << 40, True)
+    assert copy_tree(str(tree.parent), "tree", "copy", seconds=60)
+    copied = (tree.parent / "copy" / "hole").stat()
+    assert (copied.st_size, copied.st_blocks * 512 <= 1 << 22) == (1 << 40, True)
+
+
 def test_a_copy_keeps_holes_and_takes_nothing_for_a_beginning_of_its_own(tree: Path) -> None:
     with (tree / "model").open("wb") as file:
         file.truncate(64 * 1024 * 1024)

@@ -248,11 +248,11 @@ def _copy_file(given: int, taken: int, name: str, facts: os.stat_result, deadlin
     try:
         copy = os.open(part, os.O_WRONLY | os.O_CREAT | _CAREFUL, 0o600, dir_fd=taken)
         try:
-            position = os.fstat(copy).st_size
+            position = _skip_hole(source, copy, os.fstat(copy).st_size)
             while piece := os.pread(source, _COPY_BYTES, position):
                 if piece.count(0) == len(piece):  # A hole stays one.
-                    position += len(piece)
-                    os.ftruncate(copy, position)
+                    os.ftruncate(copy, position + len(piece))
+                    position = _skip_hole(source, copy, position + len(piece))
                 else:
                     position += os.pwrite(copy, piece, position)
                 if time.monotonic() > deadline:
@@ -265,6 +265,19 @@ def _copy_file(given: int, taken: int, name: str, facts: os.stat_result, deadlin
         os.close(source)
     os.rename(part, name, src_dir_fd=taken, dst_dir_fd=taken)
     return True
+
+
+def _skip_hole(source: int, copy: int, position: int) -> int:
+    """Where data comes next in a file that may be one hole of a tebibyte: the copy is made as long. The end, where none comes."""
+    try:
+        found = os.lseek(source, position, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            return position  # The file system does not tell: it is read.
+        found = os.fstat(source).st_size
+    if found > position:
+        os.ftruncate(copy, found)
+    return max(found, position)
 
 
 def _make_removable(parent: int, name: str) -> None:
@@ -315,6 +328,7 @@ def _entry(below: tuple[str, ...], item: os.DirEntry[str]) -> Entry:
         path="/".join((*below, item.name)),
         kind=kinds.get(stat.S_IFMT(found.st_mode), "other"),
         size_bytes=found.st_size,
+        disk_bytes=min(found.st_size, found.st_blocks * 512),
         mode=stat.S_IMODE(found.st_mode),
         modified_at=found.st_mtime,
     )

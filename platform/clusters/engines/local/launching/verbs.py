@@ -172,13 +172,21 @@ class OpenedShell:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name in a directory. `kind` is `file`, `directory`, `link` or `other`; links are reported, never followed."""
+    """One name in a directory. `kind` is `file`, `directory`, `link` or `other`; links are reported, never followed.
+
+    `disk_bytes`: what a file with holes takes of the disk; None from a launcher of the release before, which does not tell.
+    """
 
     path: str
     kind: str
     size_bytes: int
     mode: int
     modified_at: float
+    disk_bytes: int | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        return self.size_bytes if self.disk_bytes is None else self.disk_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ PATH_BYTES = 1_024  # Well below PATH_MAX (4,096), which counts the directory in
 MOUNTS = 64
 OUTPUTS = 64
 RUNTIME_SECONDS = 365 * 86_400  # max_runtime.
+FILE_NAME_BYTES = 255  # Of one name in a path, as Linux's file systems have it.
 GRACE_SECONDS = 3_600  # checkpoint.grace: how long a stop may be held up.
 HOSTS_IN_ENV = 1_000  # Longer lists stand in the hosts file only: Linux refuses one variable above 128 KiB.
 EXEC_PER_USER = 10  # Terminals that one person has open at once, per process.

@@ -1,8 +1,7 @@
 """Whether a job could ever start: one that no machine can run, even when all are idle and in service, is refused at submission.
 
 What clusters have is remembered, and read again before a job is refused: machines come. A job that was accepted because more
-was known of a pool than there is left waits and says so. Cordons, taints, lost contact and pools that lend whole GPUs only are
-no reason to refuse: operators change them.
+was known of a pool than there is left waits and says so. Cordons, taints and lost contact are no reason to refuse: they pass.
 """
 
 from __future__ import annotations
@@ -154,11 +153,11 @@ def _has_room(machine: Machine, ask: TaskAsk) -> bool:
 
 def _read(key: tuple[tuple[uuid.UUID, bool], ...]) -> _Snapshot:
     facts, nodes = pools_and_nodes()
-    views = tuple(replace(view, gpu_shares=True) for view in views_of(facts, {}))
+    views = tuple(views_of(facts, {}))
     machines = machines_of(facts, nodes)
     whole = tuple(_whole(machine, facts[machine.pool]) for machine in machines)
     with_machines = {machine.pool for machine in whole}
-    rules = {number: replace(rule, shares=True, shared_devices_max=None) for number, rule in rules_of(facts, machines).items()}
+    rules = {number: replace(rule, shared_devices_max=None) for number, rule in rules_of(facts, machines).items()}
     sizes = Sizes(whole, views, rules)
     return _Snapshot(key, views, sizes, frozenset(range(len(views))) - with_machines)
 
@@ -226,7 +225,12 @@ def _path(spec: JobSpec, code: WaitCode) -> str:
         return "/pool" if spec.pool else "/cluster"
     fields = {WaitCode.IMAGE_KIND: "/image", WaitCode.NO_MOUNTS: "/mounts", WaitCode.LABEL: "/placement/labels",
               WaitCode.NO_PLACE: "/placement/together"}  # fmt: skip
-    of_roles = {WaitCode.GPU_MODEL: "gpu", WaitCode.EXCLUSIVE_CORES: "cpu_exclusive", WaitCode.SHM: "shm_bytes"}
+    of_roles = {
+        WaitCode.GPU_MODEL: "gpu",
+        WaitCode.GPU_SHARES: "gpu",
+        WaitCode.EXCLUSIVE_CORES: "cpu_exclusive",
+        WaitCode.SHM: "shm_bytes",
+    }
     return fields.get(code) or (_role_path(spec, of_roles[code]) if code in of_roles else "/roles")
 
 

@@ -639,6 +639,15 @@ def _path_text(name: Saying, value: object) -> str:
             "too_long",
             Text(f"{name} is longer than {bounds.PATH_BYTES} bytes.", f"{subject_zh(name)}超过 {bounds.PATH_BYTES} 字节。"),
         )
+    if any(len(part.encode("utf-8", "surrogatepass")) > bounds.FILE_NAME_BYTES for part in value.split("/")):
+        raise BadValue(
+            "too_long",
+            Text(
+                f"{name} has a name with more than {bounds.FILE_NAME_BYTES} bytes, which no file system holds.",
+                f"{subject_zh(name)}中有名称超过 {bounds.FILE_NAME_BYTES} 字节，文件系统无法保存。",
+            ),
+            Text("Shorten it.", "请缩短。"),
+        )
     if not value.isprintable() or "\\" in value or ":" in value:
         raise BadValue(
             "path_characters",

@@ -67,10 +67,8 @@ def test_a_job_without_gpus_sees_none_and_is_not_called_simulated(live_platform:
 def test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_the_other(live_platform: LivePlatform) -> None:
     [pool] = live_platform.operator.items("/pools")
     half = {"name": "half", "command": SHOW, "resources": {"gpu": 0.5, "cpu": 0.5, "memory": "64Mi"}}
-    first = live_platform.submit(half)
-    live_platform.operator.wait_for_reason(first, "gpu_shares")
     live_platform.api("PATCH", f"/pools/{pool['id']}", {"gpu_shares": True})
-    live_platform.wait(first, ["running"])
+    first = live_platform.submit(half, wait=["running"])
     jobs = [first, live_platform.submit(half, wait=["running"])]
     jobs.append(live_platform.submit({**half, "name": "whole", "resources": {"gpu": 1, "cpu": 0.5}}, wait=["running"]))
     device, other, whole = (devices(live_platform, job) for job in jobs)

@@ -40,6 +40,10 @@ class Problems:
             raise InvalidInput(self.fields[0].message, fields=self.fields, hint=self.fields[0].hint)
 
 
+RESERVED = frozenset({"me", "all", "null", "none", "any", "self"})
+"""What addresses, filters and documents mean by these words is no tenant and no queue."""
+
+
 def display_name(text: str, problems: Problems, *, path: str = "/name") -> str:
     """The name of a tenant or queue in any language: 1 to 63 printable characters, no slash, no blank at either end, no hyphen at
     the beginning."""
@@ -57,6 +61,15 @@ def display_name(text: str, problems: Problems, *, path: str = "/name") -> str:
             Text(
                 "A name has printable characters, no slash or colon, and no blank at either end.",
                 "名称应为可打印字符，不含斜杠或冒号，首尾无空格。",
+            ),
+        )
+    elif not any(character.isalnum() for character in name) or name.casefold() in RESERVED:
+        problems.add(
+            path,
+            "reserved",
+            Text(
+                f"A name has a letter or digit, and is none of {', '.join(sorted(RESERVED))}, which mean something else.",
+                f"名称须含字母或数字，且不能是另有含义的 {'、'.join(sorted(RESERVED))}。",
             ),
         )
     elif name.startswith("-"):

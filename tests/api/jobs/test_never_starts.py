@@ -12,7 +12,7 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import Abilities, ImageKind
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Node, Pool
 from clusters.services import record_inventory
 from jobs.models import Job
 from kernel.errors import BerthError
@@ -75,10 +75,12 @@ def test_what_no_machine_can_give_is_refused_with_the_field_and_the_next_step(
     assert not Job.objects.exists()
 
 
-def test_a_part_of_a_gpu_waits_for_the_operator_who_lets_the_pool_lend_parts(quay: Quay, api: Api) -> None:
+def test_a_part_of_a_gpu_is_refused_where_no_pool_lends_parts(quay: Quay, api: Api) -> None:
+    path, code, hint = refused(api(quay.cast.bob), resources={"gpu": 0.5})
+    assert (path, code) == ("/roles/worker/resources/gpu", "gpu_shares")
+    assert hint
+    Pool.objects.update(gpu_shares=True)
     assert submit(api(quay.cast.bob), resources={"gpu": 0.5}).status_code == 201
-    quay.turn()
-    assert quay.reason(Job.objects.get()) == "gpu_shares"
 
 
 def test_machines_that_are_cordoned_tainted_or_lost_may_come_back_so_a_job_for_them_waits_and_says_so(

@@ -209,10 +209,11 @@ def test_a_place_that_the_pool_does_not_have_takes_nobody(racks: Quay) -> None:
 def test_parts_of_a_gpu_are_lent_where_an_operator_says_so_and_two_halves_share_one(cast: Cast) -> None:
     quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
     half = {"cpu": 1, "memory": "1Gi", "gpu": 0.5}
-    jobs = [quay.submit(f"half-{number}", script=ENDLESS, resources=half) for number in range(2)]
-    quay.turn()
-    assert {quay.reason(job) for job in jobs} == {"gpu_shares"}
+    with pytest.raises(InvalidInput) as refused:
+        quay.submit("half", script=ENDLESS, resources=half)
+    assert [field.code for field in refused.value.fields] == ["gpu_shares"]
     edit(quay, gpu_shares=True)
+    jobs = [quay.submit(f"half-{number}", script=ENDLESS, resources=half) for number in range(2)]
     quay.turn()
     whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
     quay.turn()

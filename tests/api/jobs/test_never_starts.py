@@ -12,8 +12,8 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import Abilities, ImageKind
-from clusters.models import Cluster, Node, Pool
-from clusters.services import record_inventory
+from clusters.models import Cluster, Node
+from clusters.services import edit_pool, record_inventory
 from jobs.models import Job
 from kernel.errors import BerthError
 from tests.builders.quay import Quay
@@ -79,7 +79,7 @@ def test_a_part_of_a_gpu_is_refused_where_no_pool_lends_parts(quay: Quay, api: A
     path, code, hint = refused(api(quay.cast.bob), resources={"gpu": 0.5})
     assert (path, code) == ("/roles/worker/resources/gpu", "gpu_shares")
     assert hint
-    Pool.objects.update(gpu_shares=True)
+    edit_pool(actor=quay.cast.otto.actor, pool_id=quay.pool.pk, changes={"gpu_shares": True}, now=quay.now)
     assert submit(api(quay.cast.bob), resources={"gpu": 0.5}).status_code == 201
 
 

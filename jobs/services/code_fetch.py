@@ -23,6 +23,7 @@ from jobs.spec.model import Code, JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput
 from kernel.limits import NAME_LENGTH
+from kernel.words import as_text
 from reconciling import bulk
 from storage.services.code import Fetched, FetchedCode, find_commit, keep_fetched
 
@@ -102,7 +103,7 @@ def _hand_over(fetch: Job, attempt_id: uuid.UUID, *, now: datetime) -> None:
             refuse(
                 [fetch.id],
                 reason="code_unusable",
-                detail={"on": str(fetch.id), "name": fetch.name, "error": error.detail},
+                detail={"on": str(fetch.id), "name": fetch.name, "error": _told(error)},
                 now=now,
             )
         return
@@ -115,6 +116,13 @@ def _hand_over(fetch: Job, attempt_id: uuid.UUID, *, now: datetime) -> None:
         jobs = sorted({job_id for _, job_id, _ in waiting} | {parent_id for _, _, parent_id in waiting if parent_id is not None})
         bulk.update(Job, [{"id": job_id, "code_digest": code.digest, "code_commit": code.commit} for job_id in jobs])
         decide([(row_id, job_id) for row_id, job_id, _ in waiting], reason="code_fetched", now=now)
+
+
+def _told(error: InvalidInput) -> str:
+    """What is wrong, with the first entry of the archive that is."""
+    entries = [words for field in error.fields if (words := as_text(field.message).en) != error.detail]
+    more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+    return f"{error.detail} {entries[0]}{more}" if entries else error.detail
 
 
 def _name_of(url: str) -> str:

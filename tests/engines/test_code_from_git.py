@@ -248,3 +248,4 @@ def test_code_that_holds_a_link_out_of_the_repository_is_refused_before_it_runs(
     repository.commit(hello__txt="x")
     job = live_platform.submit(with_code(repository), wait=True)
     assert (job["state"], job["reason"]["code"]) == ("stopped", "code_unusable")
+    assert "out: " in job["reason"]["text"], "the entry is named"

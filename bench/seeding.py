@@ -116,6 +116,11 @@ INSERT INTO jobs_storedspec (id, tenant_id, digest, document, created_at)
 SELECT spec, id, md5(id::text) || md5(id::text), '{"name":"bench","priority":500,"roles":{"worker":{"command":"true"}}}', now()
 FROM bench_tenants
 """,
+    # A waiting job whose owner has no role in its tenant would wait for that, and be written once more.
+    """
+INSERT INTO tenants_membership (id, tenant_id, user_id, role, version, created_at)
+SELECT gen_random_uuid(), id, person, 'member', 1, now() FROM bench_tenants
+""",
 )
 
 _JOBS = """

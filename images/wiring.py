@@ -9,6 +9,7 @@ from images.access import register_rules
 from images.errors import FAILURES
 from kernel.crashpoints import register_crash_points
 from kernel.tenant_rows import TENANT, register_tenant_rows
+from tenants.identity.leaving import Belonging, register_belongings
 from webapi.facts import register_fact_tables
 from webapi.reference import register_errors
 
@@ -35,10 +36,19 @@ TENANT_ROWS = {
 }
 
 
+BELONGINGS = {
+    "images": Belonging(
+        lambda user_id: models.Image.objects.filter(created_by_id=user_id, is_deleted=False, tenant_id__isnull=False),
+        owner="created_by_id",
+    ),
+}
+
+
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     register_errors(ERRORS)
     register_fact_tables(FACT_TABLES)
     register_crash_points(CRASH_POINTS)
     register_tenant_rows(TENANT_ROWS)
+    register_belongings(BELONGINGS)
     register_rules()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from activity.notifications.kinds import register_notice_kinds
 from jobs import notices
 from jobs.access import register_rules
 from jobs.hooks import register_hooks
 from jobs.lifecycle.wait_page import wait_reasons_page
+from jobs.services.leaving import LIVE, RUNNING, WAITING, hand_over_jobs, jobs_of, stop_jobs_of, templates_of
 from kernel.crashpoints import register_crash_points
 from kernel.duties import Duty, register_duties
 from kernel.tenant_rows import TENANT, USER, register_tenant_rows
 from kernel.words import Text
+from tenants.identity.leaving import Belonging, register_belongings
 from webapi.documents import register_pages
 from webapi.features import Feature, register_features
 from webapi.reference import register_errors
@@ -92,6 +96,20 @@ TENANT_ROWS = {
 }
 
 
+# What waits comes last: a job that starts or is to run again meanwhile is met by one of the two.
+BELONGINGS = {
+    "running": Belonging(
+        partial(jobs_of, states=RUNNING),
+        hand_over=partial(hand_over_jobs, states=RUNNING),
+        stop=partial(stop_jobs_of, states=RUNNING),
+    ),
+    "waiting": Belonging(
+        partial(jobs_of, states=WAITING), hand_over=partial(hand_over_jobs, states=LIVE), stop=partial(stop_jobs_of, states=LIVE)
+    ),
+    "templates": Belonging(templates_of, owner="owner_id"),
+}
+
+
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     register_errors(ERRORS)
@@ -101,5 +119,6 @@ def register() -> None:
     register_duties(DUTIES)
     register_pages(PAGES)
     register_tenant_rows(TENANT_ROWS)
+    register_belongings(BELONGINGS)
     register_rules()
     register_hooks()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from kernel.crashpoints import register_crash_points
 from kernel.tenant_rows import TENANT, register_tenant_rows
 from storage.access import register_rules
+from storage.models import Volume
+from tenants.identity.leaving import Belonging, register_belongings
 from webapi.reference import register_errors
 
 ERRORS = {
@@ -42,9 +44,15 @@ TENANT_ROWS = {
 }
 
 
+BELONGINGS = {
+    "volumes": Belonging(lambda user_id: Volume.objects.filter(created_by_id=user_id, is_deleted=False), owner="created_by_id"),
+}
+
+
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     register_errors(ERRORS)
     register_crash_points(CRASH_POINTS)
     register_tenant_rows(TENANT_ROWS)
+    register_belongings(BELONGINGS)
     register_rules()

@@ -11,7 +11,9 @@ from kernel.words import Text
 from tenants import models
 from tenants.access import register_rules
 from tenants.billing.notices import BUDGET
+from tenants.capacity.lifecycle import BookingState
 from tenants.hooks import register_hooks
+from tenants.identity.leaving import Belonging, register_belongings
 from webapi.facts import register_fact_tables
 from webapi.features import Feature, register_features
 from webapi.reference import register_errors
@@ -89,6 +91,20 @@ TENANT_ROWS = {
 }
 
 
+BELONGINGS = {
+    "bookings": Belonging(
+        lambda user_id: models.Booking.objects.filter(created_by_id=user_id, state=BookingState.HELD),
+        name="id",
+        owner="created_by_id",
+    ),
+    "tokens": Belonging(
+        lambda user_id: models.Token.objects.filter(user_id=user_id, kind=models.TokenKind.PERSONAL, revoked_at__isnull=True),
+        name="",
+        tenant="",
+    ),
+}
+
+
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     register_errors(ERRORS)
@@ -97,5 +113,6 @@ def register() -> None:
     register_crash_points(CRASH_POINTS)
     register_notice_kinds(NOTICE_KINDS)
     register_tenant_rows(TENANT_ROWS)
+    register_belongings(BELONGINGS)
     register_rules()
     register_hooks()

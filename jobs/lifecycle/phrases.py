@@ -133,6 +133,15 @@ def state_zh(state: object) -> str:
     return _STATES[JobState(str(state))].zh if state in set(JobState) else str(state)
 
 
+def owner(detail: Detail) -> str:
+    """`Its owner bob`, or `Its owner` where the name is not known."""
+    return f"Its owner {detail['user']}" if detail.get("user") else "Its owner"
+
+
+def owner_zh(detail: Detail) -> str:
+    return f"其所有者 {detail['user']} " if detail.get("user") else "其所有者"
+
+
 def noted(detail: Detail) -> str:
     """The end of a sentence: a user's own words, or its full stop."""
     return f": {detail['note']}" if detail.get("note") else "."

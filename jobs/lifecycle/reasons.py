@@ -221,6 +221,13 @@ _OTHERS = (
     ),
     _move("code_fetched", fixed("Its code has been fetched.", "代码已取得。")),
     _move("edited", by("Changed", "修改")),
+    _move(
+        "handed_over",
+        Text(
+            lambda detail: f"Handed over to {detail.get('to', '?')}{bracketed(detail, 'by')}.",
+            lambda detail: f"已移交给 {detail.get('to', '?')}{bracketed_zh(detail, 'by')}。",
+        ),
+    ),
     _move("released", by("Released", "释放")),
     _end("stopped_before_start", by("Stopped before it started", "在启动前停止")),
     _end("stopped_before_restart", by("Stopped before it started again", "在再次启动前停止")),

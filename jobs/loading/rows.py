@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JobState
 from jobs.models import Attempt, Job, Task
 from kernel.resources import Resources
+from tenants.identity.standing import Place
 
 LOAD_ROWS = 2_000
 MOVING = "moving_away"  # Why a job stops that goes on elsewhere at once.
@@ -44,6 +45,11 @@ class PendingRow(NamedTuple):
     gpu_millis: int = 0
     predicted_seconds: int | None = None
     cautious_seconds: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The tenant in which its owner has to have a role."""
+        return self.tenant_id, self.user_id
 
 
 _DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.

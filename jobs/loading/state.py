@@ -41,6 +41,7 @@ from storage.services.mounts import volumes_meant
 from tenants.billing.budgets import budget_refusal
 from tenants.capacity.quota.accounting import mark
 from tenants.capacity.quota.limits import amount_of
+from tenants.identity.standing import Departed, Place, departed_from
 
 SCHEDULE = "jobs.schedule"
 """The duty under which a job that breaks the scheduling is counted as poison."""
@@ -59,6 +60,7 @@ class Judge:
     now: datetime
     held: Collection[str] = frozenset()  # Digests and volumes that some machine has already.
     volumes: Mapping[tuple[uuid.UUID, str], uuid.UUID | None] = field(default_factory=dict)  # By tenant and name.
+    departed: Mapping[Place, Departed] = field(default_factory=dict)  # Owners of waiting jobs who have left.
     _eligible: dict[tuple[Wish, uuid.UUID, str], Eligible] = field(default_factory=dict)
     _over: dict[uuid.UUID, Refusal | None] = field(default_factory=dict)
     _parents: dict[uuid.UUID, uuid.UUID | None] = field(default_factory=dict)
@@ -109,6 +111,9 @@ class Judge:
         disabled = self.around.disabled.get(row.tenant_id)
         if disabled is not None:
             return WaitCode.TENANT_DISABLED, disabled.as_detail()
+        departed = self.departed.get((row.tenant_id, row.user_id))
+        if departed is not None:
+            return WaitCode.OWNER_LEFT, departed.as_detail()
         if row.hold:
             return WaitCode.HELD, {}
         if row.open_dependencies:
@@ -189,7 +194,8 @@ def load_state(now: datetime) -> Loaded:
     volumes = load_volumes(((row, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
     held = frozenset[str]().union(*(machine.images | machine.data for machine in around.machines))
     struck, parallelism = poison.strikes(SCHEDULE).keys(), load_parallelism(rows, live)
-    judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes)
+    departed = departed_from({row.place for row in rows})
+    judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes, departed)
     started = {row.job_id for row in live}  # Read later than those that wait: who started meanwhile waits no longer.
     waiting, withheld, kept = [], {}, {}
     for row in rows:

@@ -35,7 +35,7 @@ from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
 from tenants.capacity.quota.caps import Held
 from tenants.capacity.services.reservations import ReserveRequest, release, reserve
-from tenants.identity.standing import disabled_tenants
+from tenants.identity.standing import departed_from, disabled_tenants
 
 TELLING = frozenset({"preempted", *(code for code, record in WAITS.items() if record.says_more_than_its_time)})
 """Why it waits for its time says more than that it does."""
@@ -124,7 +124,12 @@ def _admit(
     with transaction.atomic():
         admits = _without_cordoned(admits)
         disabled = disabled_tenants()  # Once more: an operator's word holds from the moment that it is given.
-        admits = [admit for admit in admits if pending[admit.job_id].tenant_id not in disabled]
+        departed = departed_from({pending[admit.job_id].place for admit in admits})  # Likewise.
+        admits = [
+            admit
+            for admit in admits
+            if pending[admit.job_id].tenant_id not in disabled and pending[admit.job_id].place not in departed
+        ]
         over = _over_caps(admits, pending)
         admits = [admit for admit in admits if admit.job_id not in over]
         granted = reserve(

@@ -37,6 +37,7 @@ class WaitCode(StrEnum):
     SHM = "shm"
     PORTS = "ports"
     TENANT_DISABLED = "tenant_disabled"
+    OWNER_LEFT = "owner_left"
     HELD = "held"
     BUDGET = "budget"
     IMAGE_BUILDING = "image_building"

@@ -13,6 +13,7 @@ from tenants.identity import selectors
 from tenants.identity.access import demand
 from tenants.identity.api import serializers as bodies
 from tenants.identity.api import shapes
+from tenants.identity.api.leaving import HAND_TO, STOP_JOBS, settlement_of
 from tenants.identity.api.parameters import TENANT_PATH, USER_PATH
 from tenants.identity.models import Membership, Secret, Tenant, User, UserKind
 from tenants.identity.services.members import add_member, change_role, remove_member
@@ -123,12 +124,18 @@ class MemberView(ApiView):
         )
         return with_etag(Response(shapes.show_members(self.actor, found.pk, [changed])[0]), changed.version)
 
-    @extend_schema(parameters=[TENANT_PATH, USER_PATH], responses={204: None})
+    @extend_schema(parameters=[TENANT_PATH, USER_PATH, STOP_JOBS, HAND_TO], responses={204: None})
     def delete(self, request: Request, tenant: str, user_id: str) -> Response:
-        """Remove a member, or leave the tenant. The last manager cannot be removed. Jobs continue."""
+        """Remove a member, or leave the tenant. The last manager cannot be removed.
+
+        Running jobs continue, and waiting jobs wait until a manager hands them over; `stop_jobs` stops all, `hand_to` hands them
+        over at once.
+        """
+        known_query(request, ("stop_jobs", "hand_to"))
         found = _tenant(self.actor, tenant, "member.read")
         membership = _membership(self.actor, found, user_id, "member.read")
-        remove_member(actor=self.actor, membership=membership, now=database_now())
+        settlement = settlement_of(self.actor, request)
+        remove_member(actor=self.actor, membership=membership, settlement=settlement, now=database_now())
         return Response(status=204)
 
 
@@ -192,7 +199,7 @@ class ServiceAccountView(ApiView):
 
     @extend_schema(parameters=[TENANT_PATH, USER_PATH], responses={204: None})
     def delete(self, request: Request, tenant: str, user_id: str) -> Response:
-        """Disable a service account: its tokens end at once. Its jobs continue."""
+        """Disable a service account: its tokens end at once. Its running jobs continue, its waiting jobs do not start."""
         found = _tenant(self.actor, tenant, "service_account.edit")
         user = fetch(self.actor, User, user_id, "service_account.edit", within=Q(tenant=found, kind=UserKind.SERVICE))
         disable_service_account(actor=self.actor, user=user, now=database_now())

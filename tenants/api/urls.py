@@ -6,7 +6,7 @@ from tenants.api import tenants
 from tenants.billing.api import urls as ledger_urls
 from tenants.capacity.api import bookings, grants, quota, quota_requests
 from tenants.capacity.api import queues as capacity
-from tenants.identity.api import oidc, people, second_factor, sessions
+from tenants.identity.api import leaving, oidc, people, second_factor, sessions
 from tenants.portal import api as portal
 
 urlpatterns = [
@@ -31,6 +31,8 @@ urlpatterns = [
     path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),
     path("tenants/<str:tenant>/members", tenants.MembersView.as_view(), name="members"),
     path("tenants/<str:tenant>/members/<uuid:user_id>", tenants.MemberView.as_view(), name="member"),
+    path("tenants/<str:tenant>/members/<str:member>/left", leaving.MemberLeftView.as_view(), name="member-left"),
+    path("tenants/<str:tenant>/members/<str:member>/hand-over", leaving.MemberHandOverView.as_view(), name="member-hand-over"),
     path("tenants/<str:tenant>/secrets", tenants.SecretsView.as_view(), name="secrets"),
     path("tenants/<str:tenant>/secrets/<str:name>", tenants.SecretView.as_view(), name="secret"),
     path("tenants/<str:tenant>/service-accounts", tenants.ServiceAccountsView.as_view(), name="service-accounts"),
@@ -38,6 +40,7 @@ urlpatterns = [
     path("users", people.UsersView.as_view(), name="users"),
     path("users:import", people.UserImportView.as_view(), name="users-import"),
     path("users/<uuid:user_id>", people.UserView.as_view(), name="user"),
+    path("users/<uuid:user_id>/left", leaving.UserLeftView.as_view(), name="user-left"),
     path("tokens", people.TokensView.as_view(), name="tokens"),
     path("tokens/<uuid:token_id>", people.TokenView.as_view(), name="token"),
     path("invitations", people.InvitationsView.as_view(), name="invitations"),

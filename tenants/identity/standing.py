@@ -6,11 +6,15 @@ Reading goes on, and so does what runs. A deleted tenant is disabled for good.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kernel.errors import Conflict
 from kernel.words import Text
-from tenants.identity.models import TenantAncestor
+from tenants.identity.models import Membership, TenantAncestor, User
+
+Place = tuple[uuid.UUID, uuid.UUID]
+"""A tenant, and a user who has jobs in it."""
 
 # What begins something in a tenant: asked of `tenants.identity.access.demand`, beside the right to do it.
 BEGINNINGS = frozenset(
@@ -52,6 +56,35 @@ def disabled_tenants() -> dict[uuid.UUID, Disabled]:
     ):
         found[tenant_id] = Disabled(is_above=True) if depth else Disabled(False, reason or "", deleted_at is not None)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """A user whose jobs do not start in a tenant: disabled, or without any role there."""
+
+    user: str
+    is_disabled: bool
+
+    def as_detail(self) -> dict[str, object]:
+        """For the reason of a job that waits."""
+        return {"user": self.user, "disabled": self.is_disabled}
+
+
+def departed_from(places: Collection[Place]) -> dict[Place, Departed]:
+    """Of these tenants and users those in which the user has no role any more, or is disabled. A query, and one more where there
+    are such users."""
+    if not places:
+        return {}
+    tenants, users = frozenset(place[0] for place in places), frozenset(place[1] for place in places)
+    rows = Membership.objects.filter(
+        user_id__in=users, user__is_active=True, tenant__descendant_links__tenant_id__in=tenants
+    ).values_list("tenant__descendant_links__tenant_id", "user_id")
+    gone = frozenset(places) - frozenset(rows)
+    if not gone:
+        return {}
+    people = User.objects.filter(id__in={user_id for _, user_id in gone}).values_list("id", "name", "is_active")
+    told = {user_id: Departed(name, not is_active) for user_id, name, is_active in people}
+    return {place: told[place[1]] for place in gone}
 
 
 def demand_enabled(tenant_id: uuid.UUID, verb: str = "job.submit") -> None:

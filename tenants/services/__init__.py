@@ -24,6 +24,7 @@ from tenants.identity.services.invitations import (
     read_invitation,
     withdraw_invitation,
 )
+from tenants.identity.services.leaving import Settlement, hand_over
 from tenants.identity.services.members import add_member, change_role, remove_member
 from tenants.identity.services.second_factor import (
     begin_second_factor,
@@ -60,6 +61,7 @@ __all__ = [
     "NewBooking",
     "PoolLimit",
     "ReserveRequest",
+    "Settlement",
     "accept_invitation",
     "add_member",
     "append_ledger",
@@ -90,6 +92,7 @@ __all__ = [
     "end_session",
     "export_users_csv",
     "forget_device_codes",
+    "hand_over",
     "import_users_csv",
     "invite_user",
     "make_device_code",

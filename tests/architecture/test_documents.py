@@ -22,7 +22,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FILE_NAMED = re.compile(r"`((?:platform|tenants|jobs|images|storage|client|tools|tests|docs|examples|deploy|bench)/[\w./-]+)`")
 MODULE_NAMED = re.compile(r"`([\w/]+\.py)`")
-BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z-]+)(?: ([a-z]+))?", re.MULTILINE)
+BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z-]+)(?: ((?!-)[a-z-]+))?", re.MULTILINE)
 BERTH_HINT = re.compile(r"(?:`|hint=f?\")berth ([a-z][a-z-]*)(?: ([a-z]+)(?![-\w{]))?")
 MAKE_TARGET = re.compile(r"(?:`|^[ $]*)make ([a-z][a-z-]*)", re.MULTILINE)
 

@@ -25,6 +25,7 @@ STEPS = {
     "register_duties": "DUTIES",
     "register_pages": "PAGES",
     "register_tenant_rows": "TENANT_ROWS",
+    "register_belongings": "BELONGINGS",
     "register_rules": "",
     "register_hooks": "",
 }

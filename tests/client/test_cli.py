@@ -25,6 +25,7 @@ from berth.cli.output import Column, table_text
 from berth.cli.root import COMMANDS, load_command
 
 _TABLES = (
+    "LEAVING",
     *("HELP", "COSTS", "CAPACITY", "NOTIFY", "OPERATIONS", "ORDER", "EXPLAIN", "PLACEMENT", "SHARES", "TEMPLATES", "COMPARE"),
     *("CONVERT", "EXEC", "CLUSTERS", "REGISTRIES"),
 )

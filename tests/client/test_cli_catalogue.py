@@ -267,12 +267,12 @@ def test_a_user_is_disabled_and_enabled_by_name_or_id(run: Any, stub: Any) -> No
     for verb, active, told in (("disable", False, "alice is disabled."), ("enable", True, "alice is enabled.")):
         answer(stub, "GET /users", {"items": [USER], "next": None})
         answer(stub, f"PATCH /users/{USER['id']}", {**USER, "is_active": active})
-        assert told in run("users", verb, "alice").stderr
+        assert told in run("users", verb, "alice", *(() if active else ("-y",))).stderr
         assert body_of(stub, "PATCH /users/.+") == {"is_active": active}
     answer(stub, "GET /users", {"items": [USER], "next": None})
-    assert run("users", "disable", "bob").exit_code == 4
+    assert run("users", "disable", "bob", "-y").exit_code == 4
     answer(stub, f"PATCH /users/{USER['id']}", USER)
-    assert run("users", "disable", USER["id"]).exit_code == 0
+    assert run("users", "disable", USER["id"], "-y").exit_code == 0
     assert len(stub.sent("GET /users")) == 3, "an id needs no list"
 
 
@@ -281,6 +281,9 @@ def test_a_member_is_removed_after_a_yes_and_a_stranger_is_none(run: Any, stub: 
         answer(stub, "GET /tenants/.+/members", {"items": [{"id": "member-1", "user": USER, "role": "member"}], "next": None})
         assert run("members", "remove", *words).exit_code == code, words
     assert len(stub.sent("DELETE /tenants/.+/members/.+")) == 1
+    answer(stub, "GET /tenants/.+/members", {"items": [{"id": "member-1", "user": USER, "role": "member"}], "next": None})
+    assert run("members", "remove", "alice", "--hand-to", "bob", "-y").exit_code == 0
+    assert dict(stub.sent("DELETE /tenants/.+/members/.+")[-1].url.params) == {"hand_to": "bob"}
 
 
 def test_a_token_is_revoked_by_its_name_where_one_has_it(run: Any, stub: Any) -> None:

@@ -110,8 +110,18 @@ class Tenants(_Resource):
     def change_member(self, tenant: str, user_id: str, role: str) -> Row:
         return self._patch(f"/tenants/{_segment(tenant)}/members/{_segment(user_id)}", {"role": role})
 
-    def remove_member(self, tenant: str, user_id: str) -> None:
-        self._delete(f"/tenants/{_segment(tenant)}/members/{_segment(user_id)}")
+    def member_left(self, tenant: str, user: str) -> Row:
+        """What a member would leave, or a former member has left, by kind: count and the first of them."""
+        return self._get(f"/tenants/{_segment(tenant)}/members/{_segment(user)}/left")
+
+    def hand_over(self, tenant: str, user: str, to: str) -> Row:
+        """Give a member what another user has in the tenant, or has left there; users by name or id."""
+        return self._post(f"/tenants/{_segment(tenant)}/members/{_segment(user)}/hand-over", {"to": to})
+
+    def remove_member(self, tenant: str, user_id: str, *, stop_jobs: bool = False, hand_to: str | None = None) -> None:
+        """Running jobs continue and waiting jobs are held, unless all are stopped or handed over to a member."""
+        path = f"/tenants/{_segment(tenant)}/members/{_segment(user_id)}"
+        self._delete(path, stop_jobs=stop_jobs or None, hand_to=hand_to)
 
     def secrets(self, tenant: str) -> Rows:
         """Names only; values cannot be read back."""
@@ -178,6 +188,10 @@ class Users(_Resource):
 
     def change(self, user_id: str, **changes: object) -> Row:
         return self._patch(f"/users/{_segment(user_id)}", changes)
+
+    def left(self, user_id: str) -> Row:
+        """What a user would leave in all tenants, by kind."""
+        return self._get(f"/users/{_segment(user_id)}/left")
 
     def invite(self, email: str, *, tenant: str | None = None, role: str | None = None) -> Row:
         return self._post("/invitations", {"email": email, "tenant": tenant, "role": role})

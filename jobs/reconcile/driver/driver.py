@@ -39,6 +39,7 @@ from kernel.config import current
 from reconciling import poison
 from storage.selectors import checkpoint_times
 from tenants.capacity.quota.accounting import mark
+from tenants.identity.standing import departed_from
 
 log = structlog.get_logger("scheduler")
 
@@ -114,7 +115,8 @@ class SchedulerDriver:
         core, pending = kept.core, self.pending
         kept.held, had = frozenset(core.machines.holders), kept.held
         parallelism = pending.parallelism(kept.to_judge)
-        judge = Judge(around, kept.numbers, images, struck, parallelism, now, kept.held, pending.volumes)
+        departed = departed_from(pending.places())
+        judge = Judge(around, kept.numbers, images, struck, parallelism, now, kept.held, pending.volumes, departed)
         judge_near(kept.held ^ had, images, kept, pending)
         judge_waiting(judge, kept, pending)
         self._tell_saved(kept, now)

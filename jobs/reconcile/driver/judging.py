@@ -21,7 +21,8 @@ def judge_waiting(judge: Judge, kept: KeptCore, pending: Pending) -> None:
         kept.to_judge.add(heapq.heappop(kept.due)[1])
     around = judge.around
     judged_by = (
-        around.pools, around.holds, around.spent, around.tenant_paths, around.disabled, judge.images, frozenset(judge.struck)
+        around.pools, around.holds, around.spent, around.tenant_paths, around.disabled, judge.departed, judge.images,
+        frozenset(judge.struck),
     )  # fmt: skip
     if judged_by != kept.judged_by:
         kept.judged_by = judged_by

@@ -10,6 +10,7 @@ from jobs.loading.rows import PendingRow, load_parallelism
 from jobs.loading.specs import wishes
 from jobs.loading.state import load_volumes
 from jobs.scheduling.core.eligibility import Wish
+from tenants.identity.standing import Place
 
 
 class Pending:
@@ -20,21 +21,31 @@ class Pending:
         self.wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
         self.volumes: dict[tuple[uuid.UUID, str], uuid.UUID | None] = {}  # That jobs mount, by tenant and name.
         self._images: Counter[uuid.UUID] = Counter()  # How many of those who wait refer to each.
+        self._places: Counter[Place] = Counter()  # How many of those who wait are of each tenant and owner.
         self._bounds: dict[uuid.UUID, int | None] = {}  # How many children of an array run at once, by array.
 
     def put(self, row: PendingRow) -> None:
         old = self.rows.get(row.id)
+        if old is None or old.place != row.place:
+            self._count_place(old, -1)
+            self._count_place(row, 1)
         if old is None or old.image_id != row.image_id:
             self._count_image(old, -1)
             self._count_image(row, 1)
         self.rows[row.id] = row
 
     def drop(self, job_id: uuid.UUID) -> None:
-        self._count_image(self.rows.pop(job_id, None), -1)
+        row = self.rows.pop(job_id, None)
+        self._count_image(row, -1)
+        self._count_place(row, -1)
 
     def image_ids(self) -> set[uuid.UUID]:
         """The images that waiting jobs refer to."""
         return set(self._images)
+
+    def places(self) -> set[Place]:
+        """Tenants and users whose jobs wait."""
+        return set(self._places)
 
     def read_specs(self, rows: Sequence[PendingRow]) -> None:
         """Read what these jobs ask for, and which volumes they mount, where that is not known yet. Two queries at most."""
@@ -68,6 +79,12 @@ class Pending:
         self.volumes = load_volumes(((row, self.wishes[row.spec_id]) for row in mounting), {})
         differs = any(known.get(name) != volume for name, volume in self.volumes.items())
         return [row.id for row in mounting] if differs else []
+
+    def _count_place(self, row: PendingRow | None, step: int) -> None:
+        if row is not None:
+            self._places[row.place] += step
+            if not self._places[row.place]:
+                del self._places[row.place]
 
     def _count_image(self, row: PendingRow | None, step: int) -> None:
         if row is not None and row.image_id is not None:

@@ -120,7 +120,7 @@ def make_parties(run: SelfTest, *, url: str, now: datetime) -> Parties:
     owner, stranger = (Caller(name, url, token.text) for name, token in zip(("owner", "stranger"), tokens, strict=True))
     parties = Parties(owner, stranger, Caller("nobody", url), tenants[0].slug, tenants[1].slug, tenants[1].number)
     parties.values = {"tenant": tenants[0].slug, "tenants/tenant": tenants[0].slug, "members/user_id": str(accounts[0].pk)}
-    parties.values["users/user_id"] = str(accounts[0].pk)
+    parties.values["users/user_id"] = parties.values["members/member"] = str(accounts[0].pk)
     parties.marks = {tenants[0].slug, str(tenants[0].pk), tenants[0].name, str(accounts[0].pk), run.pk.hex}
     make_belongings(parties, canary=f"{NAME}-{run.pk.hex}")
     return parties

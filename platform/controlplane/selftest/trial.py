@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/tenants/{tenant}/service-accounts": {"name": NAME},
     "PATCH /api/v1/tenants/{tenant}/members/{user_id}": {"role": "viewer"},
     "POST /api/v1/tenants/{tenant}/members": {"user": NAME, "role": "viewer"},
+    "POST /api/v1/tenants/{tenant}/members/{member}/hand-over": {"to": NAME},
     "PATCH /api/v1/users/{user_id}": {"email": "selftest@example.org"},
     "PATCH /api/v1/subscriptions/{subscription}": {"is_active": False},
     "POST /api/v1/volumes/{volume_id}/grants": {"tenant": NAME, "read_only": True},

@@ -20,6 +20,7 @@ from tenants.identity import selectors
 from tenants.identity.access import demand, looked_after
 from tenants.identity.api import serializers as bodies
 from tenants.identity.api import shapes
+from tenants.identity.api.leaving import settlement
 from tenants.identity.models import Invitation, Token, TokenKind, User, UserKind
 from tenants.identity.permissions import Scope
 from tenants.identity.services.invitations import accept_invitation, invite_user, read_invitation, withdraw_invitation
@@ -98,12 +99,21 @@ class UserView(ApiView):
     def patch(self, request: Request, user_id: str) -> Response:
         """Change your address, which signs you in once it is confirmed; as an operator, change any user.
 
-        Disabling a user ends all tokens and connections of the user at once."""
+        Disabling a user ends all tokens and connections of the user at once. Running jobs continue, and waiting jobs wait until a
+        manager hands them over; `stop_jobs` stops all, `hand_to` hands them over at once."""
         user = fetch(self.actor, User, user_id, "user.read")
         if user.pk != self.actor.user_id:
             demand(self.actor, None, "user.edit")
         body = bodies.UserChange.validated(request.data, partial=True)
-        changed = update_user(actor=self.actor, user=user, expected_version=expected_version(request), now=database_now(), **body)
+        rest = settlement(self.actor, stops_jobs=body.pop("stop_jobs", False), hand_to=body.pop("hand_to", ""))
+        changed = update_user(
+            actor=self.actor,
+            user=user,
+            expected_version=expected_version(request),
+            settlement=rest,
+            now=database_now(),
+            **body,
+        )
         return with_etag(Response(shapes.show_users(self.actor, [changed])[0]), changed.version)
 
 

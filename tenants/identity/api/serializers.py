@@ -157,6 +157,14 @@ class UserChange(StrictSerializer):
     email = serializers.CharField(max_length=254, required=False, allow_blank=True)
     is_active = serializers.BooleanField(required=False)
     is_operator = serializers.BooleanField(required=False)
+    stop_jobs = serializers.BooleanField(
+        required=False, help_text="With `is_active: false`: stop all jobs of the user; otherwise running jobs continue."
+    )
+    hand_to = serializers.CharField(
+        max_length=100,
+        required=False,
+        help_text="With `is_active: false`: id or name of the user who gets the jobs, templates, volumes, images and bookings.",
+    )
 
 
 class ImportedLineOut(Out):

@@ -14,8 +14,10 @@ from kernel.actor import Actor, TenantRole
 from kernel.errors import Conflict, Forbidden, PreconditionFailed
 from kernel.words import Text
 from tenants.identity.access import demand, is_system
+from tenants.identity.leaving import tenants_lost
 from tenants.identity.models import Membership, Tenant, User, UserKind
 from tenants.identity.permissions import ROLE_RANK
+from tenants.identity.services.leaving import HOLD, Settlement, settle, told
 
 
 def add_member(*, actor: Actor, tenant_id: uuid.UUID, user: User, role: TenantRole, now: datetime) -> Membership:
@@ -80,16 +82,19 @@ def change_role(
     return membership
 
 
-def remove_member(*, actor: Actor, membership: Membership, now: datetime) -> None:
-    """Take a user out of a tenant; any member may leave by themselves. The last manager stays. Their jobs run on."""
-    if membership.user_id != actor.user_id:
+def remove_member(*, actor: Actor, membership: Membership, settlement: Settlement = HOLD, now: datetime) -> None:
+    """Take a user out of a tenant; any member may leave by themselves. The last manager stays. What runs of theirs goes on and
+    what waits is withheld, unless the settlement says otherwise; only managers hand things over."""
+    if membership.user_id != actor.user_id or settlement.hand_to is not None:
         demand(actor, membership.tenant_id, "member.edit")
         _check_reach(actor, membership)
     elif not actor.is_authenticated or (actor.scopes is not None and "tenant" not in actor.scopes):
         demand(actor, membership.tenant_id, "member.edit")
     with transaction.atomic():
         _keep_a_manager(membership)
+        lost = tenants_lost(membership.tenant_id, membership.user_id)
         Membership.objects.filter(id=membership.pk).delete()
+        done = settle(actor=actor, user=membership.user, tenant_ids=lost, settlement=settlement, now=now)
         _tell(membership, "member.removed", now)
         record_audit(
             actor=actor,
@@ -99,6 +104,7 @@ def remove_member(*, actor: Actor, membership: Membership, now: datetime) -> Non
             target_id=membership.user_id,
             target_name=membership.user.name,
             before={"role": membership.role},
+            after=told(settlement, done) or None,
             at=now,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -10,12 +11,13 @@ from django.db.models import F
 from activity.services import NewEvent, record_audit, record_events
 from activity.sessions import recheck
 from kernel.actor import Actor, TenantRole
-from kernel.errors import Conflict, Forbidden, PreconditionFailed
+from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed
 from kernel.words import Text
 from tenants.identity.access import demand, role_allows
 from tenants.identity.models import Membership, Tenant, Token, TokenKind, User, UserKind
 from tenants.identity.permissions import ROLE_RANK
 from tenants.identity.services import names, passwords
+from tenants.identity.services.leaving import HOLD, Done, Settlement, settle, told
 from tenants.identity.services.tokens import revoke_all
 
 
@@ -72,9 +74,11 @@ def update_user(
     is_active: bool | None = None,
     is_operator: bool | None = None,
     expected_version: int | None = None,
+    settlement: Settlement = HOLD,
     now: datetime,
 ) -> User:
-    """Change a user. People change their own address; operators everything. Disabling ends all tokens and connections.
+    """Change a user. People change their own address; operators everything. Disabling ends all tokens and connections; what runs
+    of theirs goes on and what waits is withheld, unless the settlement says otherwise.
 
     An address that an operator writes is confirmed by that, and Conflict if it is another account's. One that people write about
     themselves is not compared: the answer, the statements and the time are the same whether another account has it or not.
@@ -82,6 +86,8 @@ def update_user(
     only_own = user.pk == actor.user_id and is_active is None and is_operator is None
     demand(actor, None, "user.edit_self" if only_own else "user.edit")
     changes = _checked_changes(actor, user, email=email, is_active=is_active, is_operator=is_operator, now=now)
+    _check_settlement(settlement, changes)
+    done: Done = {}
     with transaction.atomic():
         before = {key: getattr(user, key) for key in changes}
         if changes.get("is_active") is False or changes.get("is_operator") is False:
@@ -108,6 +114,7 @@ def update_user(
         if changes.get("is_active") is False:
             revoke_all(user, now=now)
             _tell(user, "user.disabled", now)
+            done = settle(actor=actor, user=user, tenant_ids=None, settlement=settlement, now=now)
         record_audit(
             actor=actor,
             verb="user.edit",
@@ -116,7 +123,7 @@ def update_user(
             target_id=user.pk,
             target_name=user.name,
             before=before,
-            after=changes,
+            after={**changes, **told(settlement, done)},
             at=now,
         )
     return user
@@ -199,7 +206,8 @@ def create_service_account(
 
 
 def disable_service_account(*, actor: Actor, user: User, now: datetime) -> User:
-    """End a service account: its tokens stop at once. Its jobs run on."""
+    """End a service account: its tokens stop at once. What runs of it goes on, what waits is withheld until a manager hands it
+    over (`hand_over`)."""
     demand(actor, user.tenant_id, "service_account.edit")
     with transaction.atomic():
         if User.objects.filter(id=user.pk, kind=UserKind.SERVICE, is_active=True).update(
@@ -247,6 +255,16 @@ def _checked_changes(
             hint=Text("Ask another operator.", "请联系其他运维人员。"),
         )
     return changes
+
+
+def _check_settlement(settlement: Settlement, changes: Mapping[str, object]) -> None:
+    if settlement != HOLD and changes.get("is_active") is not False:
+        message = Text(
+            "Jobs are stopped or handed over only where the user is disabled.", "只有在停用用户时才能停止或移交其作业。"
+        )
+        hint = Text("Send `is_active: false` with it.", "请同时发送 `is_active: false`。")
+        field = "/hand_to" if settlement.hand_to is not None else "/stop_jobs"
+        raise InvalidInput(message, hint=hint, fields=[FieldError(field, "not_disabled", message, hint)])
 
 
 def _keep_an_operator(user: User) -> None:

@@ -338,6 +338,7 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "GET /api/v1/users/{user_id}": viewer(),
     "PATCH /api/v1/users/{user_id}": Expect(Who.OPERATOR, owner=True, body=lambda world, side: {"email": "new@example.org"}),
+    "GET /api/v1/users/{user_id}/left": Expect(Who.OPERATOR),
     "GET /api/v1/tokens": listing(),
     "POST /api/v1/tokens": account(
         body=lambda world, side: {"name": "new"},
@@ -381,6 +382,11 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "PATCH /api/v1/tenants/{tenant}/members/{user_id}": manager(body=lambda world, side: {"role": "viewer"}),
     "DELETE /api/v1/tenants/{tenant}/members/{user_id}": manager(owner=True),
+    "GET /api/v1/tenants/{tenant}/members/{member}/left": manager(owner=True),
+    "POST /api/v1/tenants/{tenant}/members/{member}/hand-over": manager(
+        body=lambda world, side: {"to": side.values["service-accounts"]},
+        bad_ids=(lambda world, side: {"to": world.other(side).owner.name},),
+    ),
     "GET /api/v1/tenants/{tenant}/secrets": member(),
     "PUT /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403, body=lambda world, side: {"value": "new"}),
     "DELETE /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403),

@@ -472,6 +472,15 @@ class GrantInRequest(TypedDict):
     tenant: str
 
 
+class HandOverInRequest(TypedDict):
+    to: str
+
+
+class HandedKindOut(TypedDict):
+    count: int
+    kind: str
+
+
 class HeldTenantOut(TypedDict):
     id: str
     name: str | None
@@ -808,8 +817,10 @@ class PatchedTenantChangeRequest(TypedDict):
 
 class PatchedUserChangeRequest(TypedDict):
     email: NotRequired[str]
+    hand_to: NotRequired[str]
     is_active: NotRequired[bool]
     is_operator: NotRequired[bool]
+    stop_jobs: NotRequired[bool]
 
 
 class PatchedVolumeChangeRequest(TypedDict):
@@ -1900,6 +1911,12 @@ class GrantOut(TypedDict):
     tenant: TenantRef
 
 
+class HandedOut(TypedDict):
+    handed_over: list[HandedKindOut]
+    to: UserRef
+    user: UserRef
+
+
 class HolderOut(TypedDict):
     cpu_millis: int
     gpu_millis: int
@@ -2046,6 +2063,24 @@ class LeavingOut(TypedDict):
     tasks: int
     tenant: str
     user: str
+
+
+class LeftItemOut(TypedDict):
+    id: str
+    name: str
+    tenant: TenantRef
+
+
+class LeftKindOut(TypedDict):
+    can_be_handed_over: bool
+    count: int
+    first: list[LeftItemOut]
+    kind: str
+
+
+class LeftOut(TypedDict):
+    kinds: list[LeftKindOut]
+    user: UserRef
 
 
 class LimitInRequest(TypedDict):

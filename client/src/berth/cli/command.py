@@ -35,6 +35,8 @@ PROFILE_HELP = "Profile of the configuration file."
 OUTPUT_HELP = "Output format: table, wide, json, yaml or name."
 JSON_HELP = "Same as -o json."
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+"""The same on every command that has a confirmation: it is given without being asked for, and nothing else changes."""
 ServerOption = Annotated[str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP)]
 TenantOption = Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME", help=TENANT_HELP)]
 ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help=PROFILE_HELP)]

@@ -10,6 +10,7 @@ from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_exec import EXEC
 from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
+from berth.cli.messages_zh_leaving import LEAVING
 from berth.cli.messages_zh_notify import NOTIFY
 from berth.cli.messages_zh_operations import OPERATIONS
 from berth.cli.messages_zh_order import ORDER
@@ -472,4 +473,5 @@ MESSAGES = {
     **CONVERT,
     **EXEC,
     **CLUSTERS,
+    **LEAVING,
 }

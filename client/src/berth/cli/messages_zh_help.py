@@ -112,7 +112,6 @@ HELP = {
     "List, create and revoke access tokens.": "查看、创建和吊销访问令牌。",
     "List, create and share volumes.": "查看、创建和共享存储卷。",
     "List, create and inspect images.": "查看和制作镜像。",
-    "Disable a user at once: tokens stop working; jobs and records stay.": "立即停用用户；令牌失效，作业和记录保留。",
     "Revoke a token; effective at once.": "立即吊销令牌。",
     "Add a user to the tenant, or change a member's role.": "将用户加入租户，或更改其角色。",
     "Create an image: a Python environment, a container image to build and push, or a name for a registry reference.": (
@@ -243,7 +242,6 @@ HELP = {
         "Ctrl+C 只是离开，作业继续。没有终端时提交后立即返回。"
     ),
     "Idempotency key: submissions with the same key create one job.": "幂等键：相同的键只建立一个作业。",
-    "Remove a user from the tenant; the user's jobs stay.": "将用户移出租户；作业保留。",
     "Parent tenant.": "所属的上级租户。",
     "Submitted (with --sort finished: ended) before this time: 7d, or 2027-01-31.": (
         "在此时间之前提交（配合 --sort finished 时为结束）：7d，或 2027-01-31。"

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command, make_group
+from berth.cli.command import Session, YesOption, command, confirmed, make_group
 from berth.cli.invitations import accept, invite
 from berth.cli.inviting import LinkFile, invite_all, new_people, tell_invited
+from berth.cli.leaving import HandToOption, StopJobsOption, check_choice, show_left, what_happens
 from berth.cli.messages import _
 from berth.cli.output import Column
 from berth.errors import NotFound
@@ -51,15 +52,30 @@ def import_users(
 
 
 @command()
-def disable(session: Session, user: UserArgument) -> None:
-    """Disable a user at once: tokens stop working; jobs and records stay."""
-    _set_active(session, user, active=False)
+def disable(
+    session: Session,
+    user: UserArgument,
+    stop_jobs: StopJobsOption = False,
+    hand_to: HandToOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Disable a user at once: tokens stop working. Shows what the user leaves: running jobs continue and waiting jobs are held,
+    unless --stop-jobs or --hand-to."""
+    check_choice(stop_jobs, hand_to)
+    found = _found(session, user)
+    show_left(session, lambda: session.client.users.left(found))
+    question = _("Disable {user}?", user=plain(user))
+    if confirmed(f"{question} {what_happens(stop_jobs, hand_to)}", yes=yes):
+        chosen: dict[str, object] = {**({"stop_jobs": True} if stop_jobs else {}), **({"hand_to": hand_to} if hand_to else {})}
+        changed = session.client.users.change(found, is_active=False, **chosen)
+        session.show_done(changed, _("{user} is disabled.", user=plain(user)))
 
 
 @command()
 def enable(session: Session, user: UserArgument) -> None:
     """Enable a disabled user."""
-    _set_active(session, user, active=True)
+    changed = session.client.users.change(_found(session, user), is_active=True)
+    session.show_done(changed, _("{user} is enabled.", user=plain(user)))
 
 
 @command()
@@ -74,13 +90,12 @@ def audit(
     )
 
 
-def _set_active(session: Session, user: str, *, active: bool) -> None:
+def _found(session: Session, user: str) -> str:
+    """The id of a user."""
     found = {"id": user} if is_id(user) else next((row for row in session.client.users.list() if row.get("name") == user), None)
     if found is None:
         raise NotFound(_("There is no user {user!r} that you may see.", user=user), hint="berth users", status=404)
-    changed = session.client.users.change(str(found["id"]), is_active=active)
-    text = _("{user} is enabled.") if active else _("{user} is disabled.")
-    session.show_done(changed, text.format(user=plain(user)))
+    return str(found["id"])
 
 
 def _target(row: Any) -> str:

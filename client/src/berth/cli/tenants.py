@@ -9,11 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
+from berth.cli.leaving import (
+    HandToOption,
+    StopJobsOption,
+    check_choice,
+    hand_over,
+    hint_at_hand_over,
+    member_left,
+    show_left,
+    what_happens,
+)
 from berth.cli.messages import _, counted
 from berth.cli.output import Column, hint
 from berth.cli.paint import is_terminal
-from berth.cli.volumes import YesOption
 from berth.errors import Conflict, NotFound
 from berth.sanitize import plain
 
@@ -124,19 +133,30 @@ def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="US
 
 
 @command()
-def remove_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], yes: YesOption = False) -> None:
-    """Remove a user from the tenant; the user's jobs stay."""
+def remove_member(
+    session: Session,
+    user: Annotated[str, typer.Argument(metavar="USER")],
+    stop_jobs: StopJobsOption = False,
+    hand_to: HandToOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Remove a user from the tenant. Shows what the user leaves: running jobs continue and waiting jobs are held, unless
+    --stop-jobs or --hand-to."""
+    check_choice(stop_jobs, hand_to)
     tenant = session.tenant
     found = _member(session.client.tenants.members(tenant), user)
     if found is None:
         raise NotFound(
             _("{user} is not a member of {tenant}.", user=user, tenant=session.tenant_name), hint="berth members", status=404
         )
-    if confirmed(_("Remove {user} from {tenant}?", user=plain(user), tenant=session.tenant_name), yes=yes):
-        session.client.tenants.remove_member(tenant, str(found["id"]))
+    show_left(session, lambda: session.client.tenants.member_left(tenant, str(found["id"])))
+    question = _("Remove {user} from {tenant}?", user=plain(user), tenant=session.tenant_name)
+    if confirmed(f"{question} {what_happens(stop_jobs, hand_to)}", yes=yes):
+        session.client.tenants.remove_member(tenant, str(found["id"]), stop_jobs=stop_jobs, hand_to=hand_to)
         session.show_done(
             {"user": found}, _("{user} is no longer a member of {tenant}.", user=plain(user), tenant=session.tenant_name)
         )
+        hint_at_hand_over(str(found.get("name") or user), session.tenant_name, stop_jobs, hand_to)
 
 
 @command()
@@ -236,7 +256,7 @@ members = make_group(
     "members",
     list_members,
     "List, add and remove members of a tenant.",
-    {"list": list_members, "add": add_member, "remove": remove_member},
+    {"list": list_members, "add": add_member, "remove": remove_member, "left": member_left, "hand-over": hand_over},
 )
 secrets = make_group(
     "secrets",

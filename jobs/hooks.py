@@ -22,6 +22,7 @@ from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
 from jobs.selectors.for_room import waiting_for_room
 from jobs.services import cluster_removal
+from jobs.services.queue_removal import unfinished_in
 from jobs.services.what_if import forecast_limits
 from kernel.actor import Actor
 from kernel.clock import utc_text
@@ -33,7 +34,7 @@ from kernel.words import Text
 from storage.logs import LogFilter, follow
 from tenants.billing.services.ledger import GpuTask, register_gpu_tasks
 from tenants.identity.access import tenants_with
-from tenants.services import register_forecast, register_waiting
+from tenants.services import register_forecast, register_queue_obstacles, register_waiting
 
 _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
 
@@ -50,6 +51,7 @@ def register_hooks() -> None:
     register_holder_source(_gpu_holders)
     register_gpu_tasks(_gpu_tasks)
     register_removal(cluster_removal.obstacles)
+    register_queue_obstacles(unfinished_in)
 
 
 def _gpu_tasks(attempt_ids: Collection[uuid.UUID]) -> list[GpuTask]:

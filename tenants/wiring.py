@@ -32,6 +32,7 @@ ERRORS = {
     "access_denied": "Run `berth login` again if you wanted it, and approve it in the browser.",
     "csrf_failed": "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address.",
     "tenant_disabled": "Ask an operator to enable the tenant; its waiting jobs start by themselves then.",
+    "queue_in_use": "End what the refusal names, then delete the queue again; its history stays.",
 }
 
 FACT_TABLES: dict[type[Model], tuple[str, ...]] = {
@@ -40,7 +41,7 @@ FACT_TABLES: dict[type[Model], tuple[str, ...]] = {
     models.Membership: ("tenant_id", "user_id", "role"),
     models.Tenant: ("slug", "name", "number", "parent_id", "disabled_at", "disabled_reason", "deleted_at"),
     models.TenantAncestor: ("tenant_id", "ancestor_id"),
-    models.Queue: ("tenant_id", "parent_id", "name", "path", "is_top"),
+    models.Queue: ("tenant_id", "parent_id", "name", "path", "is_top", "deleted_at"),
     models.QueueLimit: ("queue_id", "pool_id", "resource", "ceiling"),
     models.QueueRule: ("queue_id", "max_runtime_seconds", "max_jobs", "max_containers"),
     models.UserCap: ("tenant_id", "user_id", "gpu_millis", "jobs", "containers"),

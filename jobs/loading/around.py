@@ -76,7 +76,7 @@ def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> A
     return Around(
         views_of(pools, tenants),
         machines,
-        limits_tree().queues,
+        limits_tree(with_deleted=True).queues,
         capacities_of(pools, nodes),
         current_holds(),
         spent_budgets(now),

@@ -54,7 +54,7 @@ def _visible_jobs(texts: Iterable[str], actor: Actor) -> dict[str, str]:
 
 
 def _visible_queues(actor: Actor) -> dict[str, str]:
-    tree = limits_tree()
+    tree = limits_tree(with_deleted=True)
     return {str(queue.id): queue.name for queue in tree.queues if role_allows(actor, tree.tenants.get(queue.id), "queue.read")}
 
 

@@ -74,7 +74,7 @@ class Redactor:
     tree: Tree = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tree = limits_tree()
+        self.tree = limits_tree(with_deleted=True)
         for queue in self.tree.queues:
             number = self.loaded.numbers.queue_at.get(queue.id)
             if number is not None and role_allows(self.actor, self.tree.tenants.get(queue.id), "queue.read"):

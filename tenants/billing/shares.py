@@ -170,7 +170,7 @@ def moment(second: int) -> datetime:
 
 def _history(since: int, until: int) -> tuple[Limits, ...]:
     """The limits of the beginning, and those after every change until the end."""
-    first, later = limits_at(moment(since), moment(until), limits_tree().queues)
+    first, later = limits_at(moment(since), moment(until), limits_tree(with_deleted=True).queues)
     history = [Limits(since, first)]
     for at, queues in later:
         begins = mark(at)

@@ -29,7 +29,8 @@ def register_rules() -> None:
 
 def _sees_queue(actor: Actor) -> Q | None:
     tenant_ids = tenants_with(actor, "queue.read")
-    return Q() if tenant_ids is None else Q(tenant_id__in=tenant_ids)
+    present = Q(deleted_at__isnull=True)
+    return present if tenant_ids is None else present & Q(tenant_id__in=tenant_ids)
 
 
 def _allows_queue(actor: Actor, queue: Any, verb: str) -> bool:

@@ -232,6 +232,7 @@ class Queue(models.Model):
     is_top = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)  # It is kept for what refers to it, and no request finds it.
 
     class Meta:
         constraints = [

@@ -33,15 +33,16 @@ class Tree:
         return {queue.id: queue.parent_id for queue in self.queues}
 
 
-def limits_tree() -> Tree:
-    """The whole tree as the rules of limits see it. Two queries."""
+def limits_tree(*, with_deleted: bool = False) -> Tree:
+    """The whole tree as the rules of limits see it, for plans and for the past with the queues that are deleted. Two queries."""
     limits: dict[uuid.UUID, dict[uuid.UUID, dict[str, Limit]]] = {}
     columns = ("queue_id", "pool_id", "resource", "guarantee", "deserved", "ceiling", "weight")
     for queue_id, pool_id, resource, guarantee, deserved, ceiling, weight in QueueLimit.objects.values_list(*columns):
         most = None if ceiling is None else min(ceiling, AMOUNT_MAX)  # The release before took larger ones: none at all.
         row = limits.setdefault(queue_id, {}).setdefault(pool_id, {})
         row[resource] = Limit(guarantee, deserved, most, weight)
-    rows = list(Queue.objects.order_by("path").values_list("id", "parent_id", "tenant_id", "name", "version"))
+    queues = Queue.objects.all() if with_deleted else Queue.objects.filter(deleted_at__isnull=True)
+    rows = list(queues.order_by("path").values_list("id", "parent_id", "tenant_id", "name", "version"))
     return Tree(
         tuple(LimitedQueue(queue_id, parent_id, name, limits.get(queue_id, {})) for queue_id, parent_id, _, name, _ in rows),
         {queue_id: tenant_id for queue_id, _, tenant_id, _, _ in rows},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from kernel.actor import Actor
 from kernel.errors import NotFound
@@ -14,6 +14,7 @@ from kernel.words import Text
 from tenants.capacity.models import Queue, QueueLimit, QueueUsage, Reservation, ReservationKind
 from tenants.capacity.quota.limits import Limit, Limits
 from tenants.capacity.quota.tree import QueueFacts, QueueTree
+from tenants.identity.access import tenants_with
 from webapi.access import fetch, visible
 
 
@@ -23,8 +24,14 @@ def queue_names(queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def readable_queue_names(actor: Actor, queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Of those that the actor may read. One query."""
-    return dict(visible(actor, Queue).filter(id__in=queue_ids).order_by().values_list("id", "name"))
+    """Of those that the actor may read, deleted ones included. One query."""
+    return dict(_readable(actor).filter(id__in=queue_ids).order_by().values_list("id", "name"))
+
+
+def _readable(actor: Actor) -> QuerySet[Queue]:
+    """For what is told of the past: also queues that are deleted."""
+    tenant_ids = tenants_with(actor, "queue.read")
+    return Queue.objects.all() if tenant_ids is None else Queue.objects.filter(tenant_id__in=tenant_ids)
 
 
 def held_of_pools(pool_ids: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID], Resources]:
@@ -35,8 +42,9 @@ def held_of_pools(pool_ids: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.U
 
 
 def find_queue_ids(actor: Actor, text: str) -> frozenset[uuid.UUID]:
-    """Ids of the visible queues with this id or name: every tenant may have one of the name. One query."""
-    rows = visible(actor, Queue)
+    """Ids of the queues with this id or name that the actor may read, deleted ones included: every tenant may have one of the
+    name. One query."""
+    rows = _readable(actor)
     try:
         rows = rows.filter(id=uuid.UUID(text))
     except ValueError:

@@ -138,6 +138,7 @@ PERMISSIONS: dict[str, Permission] = {
     "queue.read": _viewer("See a queue, its limits and its use."),
     "queue.create": _manager("Create queues below a tenant's queue."),
     "queue.edit": _manager("Rename a queue."),
+    "queue.delete": _manager("Delete an empty queue."),
     "queue.limit": _manager("Set limits of a queue; checked in the tenant that owns the queue above it."),
     "quota_edit.read": _viewer("See edits of limits, including scheduled edits."),
     "quota_edit.cancel": _manager("Cancel a scheduled edit of limits."),

@@ -6,6 +6,7 @@ from tenants.capacity.services.caps import CapLine, set_rules, set_user_caps
 from tenants.capacity.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
 from tenants.capacity.services.grants import set_priority_grants
 from tenants.capacity.services.limits import PoolLimit, set_limits
+from tenants.capacity.services.queue_removal import QueueObstacle, delete_queue, register_queue_obstacles
 from tenants.capacity.services.queues import create_queue, rename_queue
 from tenants.capacity.services.quota_requests import (
     approve_request,
@@ -60,6 +61,7 @@ __all__ = [
     "LedgerLine",
     "NewBooking",
     "PoolLimit",
+    "QueueObstacle",
     "ReserveRequest",
     "Settlement",
     "accept_invitation",
@@ -81,6 +83,7 @@ __all__ = [
     "create_user",
     "decide_device_code",
     "decrypt_secrets",
+    "delete_queue",
     "delete_secret",
     "deny_request",
     "disable_service_account",
@@ -101,6 +104,7 @@ __all__ = [
     "recount_usage",
     "redeem_device_code",
     "register_forecast",
+    "register_queue_obstacles",
     "register_waiting",
     "release",
     "remove_member",

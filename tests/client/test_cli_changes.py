@@ -331,6 +331,7 @@ CHANGES: list[Change] = [
         {"to": "alice"},
         ("bob", "alice", "3"),
     ),
+    (("queues", "delete", "vision", "-y"), f"DELETE /queues/{QUEUE['id']}", {}, None, ("vision",)),
     (("users", "disable", "alice", "-y"), f"PATCH /users/{USER['id']}", USER, {"is_active": False}, ("alice",)),
     (
         ("users", "disable", "alice", "-y", "--hand-to", "bob"),

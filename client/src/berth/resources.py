@@ -228,6 +228,10 @@ class Queues(_Resource):
         """Give a queue another name; jobs keep pointing at it."""
         return self._patch(f"/queues/{self.get(queue)['id']}", {"name": name})
 
+    def delete(self, queue: str) -> None:
+        """Delete an empty queue; its finished jobs and its history stay."""
+        self._delete(f"/queues/{self.get(queue)['id']}")
+
     def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]], *, version: int | None = None) -> Any:
         """Replace the ceilings of all pools: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited. With
         `version`, only if the queue was not changed since."""

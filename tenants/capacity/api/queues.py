@@ -20,6 +20,7 @@ from tenants.capacity.api import queue_bodies as bodies
 from tenants.capacity.models import Queue
 from tenants.capacity.quota.tree import Ceiling
 from tenants.capacity.services.limits import PoolLimit, set_limits
+from tenants.capacity.services.queue_removal import delete_queue
 from tenants.capacity.services.queues import LIMITS_PER_QUEUE, create_queue, rename_queue
 from tenants.identity import selectors
 from webapi.access import fetch, require, visible
@@ -96,6 +97,17 @@ class QueueView(ApiView):
             actor=self.actor, queue=queue, name=body["name"], expected_version=expected_version(request), now=database_now()
         )
         return _answer(self, changed)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, queue_id: str) -> Response:
+        """Delete an empty queue: without unfinished jobs, queues below it, bookings and scheduled edits of its limits.
+
+        Its finished jobs, the ledger and the history stay, and its name becomes free. A tenant's top queue goes with the tenant.
+        """
+        known_query(request, ())
+        queue = fetch(self.actor, Queue, queue_id, "queue.delete", related=("tenant",))
+        delete_queue(actor=self.actor, queue=queue, now=database_now())
+        return Response(status=204)
 
 
 class QueueLimitsView(ApiView):

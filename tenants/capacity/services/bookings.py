@@ -76,7 +76,7 @@ def book(*, actor: Actor, tenant_id: uuid.UUID, wanted: NewBooking, now: datetim
     _check_window(wanted, now)
     with transaction.atomic():
         lock_tree()
-        queue = Queue.objects.get(id=wanted.queue_id, tenant_id=tenant_id)
+        queue = Queue.objects.get(id=wanted.queue_id, tenant_id=tenant_id, deleted_at__isnull=True)
         pool = _check_size(wanted)
         held = held_bookings(now)
         row = Booking(

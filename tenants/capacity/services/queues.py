@@ -23,6 +23,7 @@ from tenants.identity.services.names import Problems, display_name
 
 QUEUE_DEPTH = 24  # Tenants nest 8 deep, each with a few levels of its own; `path` has room for 30.
 QUEUES_PER_TENANT = 1_000
+QUEUE_NAME_LENGTH = 63
 LIMITS_PER_QUEUE = 1_000
 AMOUNT_MAX = 2**62  # Sums along the tree stay inside the databases' 64 bits.
 
@@ -62,7 +63,7 @@ def create_queue(*, actor: Actor, tenant_id: uuid.UUID, name: str, parent_id: uu
     problems.raise_if_any()
     with transaction.atomic():
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-        own = Queue.objects.filter(tenant_id=tenant_id)
+        own = Queue.objects.filter(tenant_id=tenant_id, deleted_at__isnull=True)
         parent = own.filter(id=parent_id).first() if parent_id else own.get(is_top=True)
         if parent is None:
             problems.add(

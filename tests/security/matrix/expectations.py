@@ -411,6 +411,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/queues/{queue_id}": viewer(),
     "GET /api/v1/queues/{queue_id}/board": viewer(),
     "PATCH /api/v1/queues/{queue_id}": manager(body=lambda world, side: {"name": "new"}),
+    "DELETE /api/v1/queues/{queue_id}": manager(also=frozenset({409})),  # It has jobs and a booking.
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
     ),

@@ -55,6 +55,7 @@ SHOWN_ELSEWHERE = {
     "POST /api/v1/device-codes/{user_code}/deny": "As above.",
     "POST /api/v1/identities:connect-directory": "Here is no directory; `tests/api/tenants/test_directory.py` shows its row.",
     "POST /api/v1/tenants/{tenant}/delete": "Here it is not disabled; `tests/api/jobs/test_disabled_tenants.py` shows its row.",
+    "DELETE /api/v1/queues/{queue_id}": "Here it has jobs; `tests/api/jobs/test_queue_deletion.py` shows its row.",
     "DELETE /api/v1/clusters/{cluster_id}": "Attempts live there; `tests/services/clusters/test_registration.py` shows its row.",
     "POST /api/v1/invitations:accept": "Here the code is invented; accepting a real one is audited, which its own tests show.",
 }

@@ -200,7 +200,6 @@ HELP = {
     ),
     "Show a job: state, reason, attempts, tasks.": "显示一个作业：状态、原因、尝试、任务。",
     "Show a node with all details. The word `show` is optional.": "显示一个节点的全部细节。`show` 可以省略。",
-    "Show queues; create, rename and limit them.": "查看队列；建立、改名和限制队列。",
     "Show the tree of queues.": "显示队列树。",
     "Show the version of this program.": "显示本程序的版本。",
     "Show the versions of client and server, and whether they are compatible.": "显示客户端和服务器的版本以及是否兼容。",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.limits import (
     approve_request,
     cancel_edit,
@@ -59,6 +59,14 @@ def rename_queue(
     """Rename a queue; its jobs stay in it."""
     changed = session.client.queues.rename(queue, name)
     session.show_done(changed, _("Queue {old} is renamed to {new}.", old=plain(queue), new=plain(changed["name"])))
+
+
+@command()
+def delete_queue(session: Session, queue: QueueArgument, yes: YesOption = False) -> None:
+    """Delete a queue without unfinished jobs, child queues and bookings; its finished jobs and its history stay."""
+    if confirmed(_("Delete queue {queue}?", queue=plain(queue)), yes=yes):
+        session.client.queues.delete(queue)
+        session.show_done({"name": queue}, _("Queue {queue} is deleted.", queue=plain(queue)), key="name")
 
 
 @command()
@@ -175,11 +183,12 @@ QUOTA_COLUMNS = [
 queues = make_group(
     "queues",
     list_queues,
-    "Show queues; create, rename and limit them.",
+    "Show queues; create, rename, limit and delete them.",
     {
         "list": list_queues,
         "create": create_queue,
         "rename": rename_queue,
+        "delete": delete_queue,
         "limit": limit_queue,
         "edit": edit_limits,
         "edits": list_edits,

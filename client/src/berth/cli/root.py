@@ -65,7 +65,7 @@ COMMANDS: dict[str, Entry] = {
     "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: total, free, allocated."),
     "pools": Entry("cluster", "pools", CLUSTER, "Show pools of homogeneous nodes; change their placement policy."),
     "clusters": Entry("clusters", "clusters", CLUSTER, "List clusters and their health; add, change, check and remove them."),
-    "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename and limit them."),
+    "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename, limit and delete them."),
     "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a time window; show and cancel bookings."),
     "quota": Entry("queues", "quota", CLUSTER, "Show limits and usage of your queues."),
     "usage": Entry("costs", "usage", CLUSTER, "Sum up resource usage and its cost."),

@@ -241,7 +241,7 @@ def test_files_of_a_volume_are_listed_and_removed(run: Any, stub: Any) -> None:
     stub.volumes = {"digits": {"raw/a.txt": b"abc", "b.txt": b"x"}}
     assert "raw" in run("volumes", "files", "digits").stdout
     assert "a.txt" in run("volumes", "files", "digits", "raw").stdout
-    assert "raw/a.txt is deleted." in run("volumes", "rm", "digits", "raw/a.txt").stderr
+    assert "raw/a.txt is deleted." in run("volumes", "rm", "digits", "raw/a.txt", "-y").stderr
     (request,) = stub.sent("DELETE /volumes/.+")
     assert request.url.params["path"] == "raw/a.txt"
 
@@ -295,14 +295,14 @@ def test_a_token_is_revoked_by_its_name_where_one_has_it(run: Any, stub: Any) ->
     assert not stub.sent("DELETE /.+")
 
     answer(stub, "GET /tokens", {"items": rows, "next": None})
-    assert run("tokens", "revoke", "bbb").exit_code == 0
+    assert run("tokens", "revoke", "bbb", "-y").exit_code == 0
     assert stub.sent("DELETE /tokens/t-2")
 
 
 def test_a_delivery_is_resent_and_a_subscription_ends(run: Any, stub: Any) -> None:
     answer(stub, "POST /deliveries/d-1/retry", {"id": "d-1"})
     assert "will be sent again" in run("notify", "retry", "d-1").stderr
-    assert "You are unsubscribed." in run("notify", "remove", "s-1").stderr
+    assert "You are unsubscribed." in run("notify", "remove", "s-1", "-y").stderr
     assert stub.sent("DELETE /subscriptions/s-1")
 
 

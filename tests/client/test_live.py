@@ -170,7 +170,7 @@ def test_operators_announce_plan_maintenance_and_switch_features_by_command(live
     assert announced.returncode == 0, announced.stderr
     made = json.loads(announced.stdout)
     assert "Disks are exchanged" in live_run("announcements").stdout
-    assert live_run("announcements", "delete", made["id"]).returncode == 0
+    assert live_run("announcements", "delete", made["id"], "-y").returncode == 0
     assert "Disks are exchanged" not in live_run("announcements", "-a").stdout
     node = json.loads(live_run("nodes", "--json").stdout)[0]["name"]
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")

@@ -15,7 +15,7 @@ import typer
 
 from berth import __version__
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, asked, command, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, asked, command, confirmed, make_group
 from berth.cli.messages import _, language
 from berth.cli.output import Column, hint, note, print_data, print_facts
 from berth.cli.paint import is_terminal, paint
@@ -236,7 +236,9 @@ def create_token(
 
 @command()
 def revoke_token(
-    session: Session, token: Annotated[str, typer.Argument(metavar="TOKEN", help="Id, name or prefix of the token.")]
+    session: Session,
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="Id, name or prefix of the token.")],
+    yes: YesOption = False,
 ) -> None:
     """Revoke a token; effective at once."""
     found = [row for row in session.client.tokens.list() if token in (row["id"], row.get("name"), row.get("prefix"))]
@@ -246,8 +248,9 @@ def revoke_token(
             hint=_("Use the id: berth tokens -o wide"),
         )
     token_id = str(found[0]["id"]) if found else token
-    session.client.tokens.revoke(token_id)
-    session.show_done({"id": token_id}, _("Token {name} is revoked.", name=plain(token)))
+    if confirmed(_("Revoke token {name}?", name=plain(token)), yes=yes):
+        session.client.tokens.revoke(token_id)
+        session.show_done({"id": token_id}, _("Token {name} is revoked.", name=plain(token)))
 
 
 @command(reads=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from berth.cli.command import Session, command
+from berth.cli.command import Session, YesOption, command, confirmed_submission
 from berth.cli.jobs import JobArgument
 from berth.cli.messages import _
 from berth.cli.output import hint, json_text
@@ -26,9 +26,6 @@ ChangesOption = Annotated[
 FromCheckpointOption = Annotated[bool, typer.Option("--from-checkpoint", help="Start from a copy of the job's last checkpoint.")]
 
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="No effect: this command never asks for a confirmation.")]
-
-
 @command()
 def rerun(
     session: Session,
@@ -44,6 +41,8 @@ def rerun(
     if changes and not session.is_for_programs:
         before = jobs.spec(job_id)
         print_difference(before, apply_changes(before, in_single_role(before, changes)))
+    if not confirmed_submission(session, yes=yes):
+        return
     again = jobs.rerun(job_id, changes=changes or (), from_checkpoint=from_checkpoint)
     _finish(session, again, _("Job {name} submitted again: {id}"), follow_)
 
@@ -65,6 +64,8 @@ def clone(
     """Submit a copy of a job. Secrets are not copied: give them again with --secret."""
     jobs = session.client.jobs
     secrets = {variable: other or None for variable, _equals, other in (entry.partition("=") for entry in secret or [])}
+    if not confirmed_submission(session, yes=yes):
+        return
     copied = jobs.clone(
         job, name=name, changes=changes or (), secrets=secrets if secret else None, from_checkpoint=from_checkpoint
     )

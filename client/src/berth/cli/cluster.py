@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command, confirmed, make_group
+from berth.cli.command import Session, YesOption, command, confirmed, make_group
 from berth.cli.messages import _, counted
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
 from berth.cli.placement import (
@@ -75,7 +75,7 @@ def drain(
     node: NodeArgument,
     reason: Annotated[str, typer.Option("--reason", help="Reason; shown to all users whose jobs wait for the node.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run: show the jobs that would be evicted.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Drain a node: cordon it and evict its jobs, which save their work and are requeued.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, note, print_data, print_facts
 from berth.cli.paint import paint
@@ -155,7 +155,7 @@ def disable_cluster(session: Session, cluster: ClusterArgument) -> None:
 def lose_cluster(
     session: Session,
     cluster: ClusterArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Declare a disabled cluster lost that does not answer: its attempts end, and their jobs start elsewhere.
 
@@ -176,7 +176,7 @@ def lose_cluster(
 def remove_cluster(
     session: Session,
     cluster: ClusterArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove a cluster with its pools and their limits; its jobs stay on record.
 

@@ -224,6 +224,20 @@ def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
     return typer.confirm(question, default=default, err=True)
 
 
+def confirmed_by_person(session: Session, question: str, *, yes: bool) -> bool:
+    """Ask a person at a terminal about what can be taken back; programs and pipes need no --yes."""
+    is_watched = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs
+    return not is_watched or confirmed(question, yes=yes, default=True)
+
+
+def confirmed_submission(session: Session, *, yes: bool) -> bool:
+    """The same about a job; says so where it was not wanted."""
+    is_wanted = confirmed_by_person(session, _("Submit?"), yes=yes)
+    if not is_wanted:
+        note(_("Nothing was submitted."))
+    return is_wanted
+
+
 def asked(label: str, *, hidden: bool, usage: str, again: str = "") -> str:
     """Ask on a terminal, twice where `again` says so; without one a hidden value is the next line of standard input."""
     if is_terminal(sys.stdin):

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, heading, note, print_data, print_facts, table_text
 from berth.costs import digest_of
@@ -268,13 +268,12 @@ def set_budget(
 def remove_budget(
     session: Session,
     queue: QueueArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove a queue's budget."""
-    if not confirmed(_("Remove the budget of {queue}?", queue=plain(queue)), yes=yes):
-        raise typer.Exit(1)
-    session.client.costs.remove_budget(queue)
-    session.show_done({"queue": queue}, _("Queue {queue} has no budget now.", queue=plain(queue)), key="queue")
+    if confirmed(_("Remove the budget of {queue}?", queue=plain(queue)), yes=yes):
+        session.client.costs.remove_budget(queue)
+        session.show_done({"queue": queue}, _("Queue {queue} has no budget now.", queue=plain(queue)), key="queue")
 
 
 def parse_money(text: str) -> int:

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, hint, print_data, print_facts, table_text
 from berth.cli.transfer import Progressing
-from berth.cli.volumes import YesOption
 from berth.errors import BerthError
 from berth.limits import POLL_SECONDS
 from berth.sanitize import plain, plain_block

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from berth.cli import formats
 from berth.cli.account import Place, place_to_keep
-from berth.cli.command import Session, UsageMistake, asked, command, confirmed
+from berth.cli.command import Session, UsageMistake, YesOption, asked, command, confirmed_by_person
 from berth.cli.messages import _, language
 from berth.cli.output import Format, hint, note
-from berth.cli.paint import is_terminal
 from berth.sanitize import plain
 
 if TYPE_CHECKING:
@@ -45,6 +43,7 @@ def invite(
 def accept(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", help="User name of the new account; default: prompted for.")] = None,
+    yes: YesOption = False,
 ) -> None:
     """Accept an invitation: create an account and sign in, or join with the account that is signed in on this computer.
 
@@ -64,16 +63,15 @@ def accept(
         language="zh-CN" if language() == "zh" else "en",
     ) as client:
         if client.settings.token:
-            _join(session, client, code, name or "")
+            _join(session, client, code, name or "", yes)
         else:
             _make_account(session, client, place, code, name or "")
 
 
-def _join(session: Session, client: Client, code: str, name: str) -> None:
+def _join(session: Session, client: Client, code: str, name: str, yes: bool) -> None:
     """Add the membership to the account that is signed in."""
     user = plain(client.whoami()["user"]["name"])
-    has_person = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    if has_person and not confirmed(_("Join as {user}, who is signed in here?", user=user), yes=False, default=True):
+    if not confirmed_by_person(session, _("Join as {user}, who is signed in here?", user=user), yes=yes):
         note(_("The invitation was not accepted. To create a separate account: {usage}", usage=f"{USAGE} --profile NAME"))
         return
     answer = client.users.accept_invitation(code, name=name)

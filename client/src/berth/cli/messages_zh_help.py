@@ -48,7 +48,6 @@ HELP = {
     "Delete a volume with all its files.": "删除存储卷及其全部内容。",
     "Delete an image from the catalogue; running jobs continue.": "从目录中删除镜像；正在使用它的作业不受影响。",
     "Skip the confirmation.": "跳过确认。",
-    "No effect: this command never asks for a confirmation.": "无作用：此命令从不要求确认。",
     "Do not follow the log.": "不跟随日志。",
     "Lifetime, such as 90d.": "有效期，例如 90d。",
     "File of Python requirements.": "Python 依赖文件。",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, asked, command, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, asked, command, confirmed, make_group
 from berth.cli.messages import _, language
 from berth.cli.output import Column, hint, note
 from berth.cli.paint import is_terminal
@@ -97,10 +97,11 @@ def edit_subscription(
 
 
 @command()
-def remove_subscription(session: Session, subscription: SubscriptionArgument) -> None:
+def remove_subscription(session: Session, subscription: SubscriptionArgument, yes: YesOption = False) -> None:
     """Unsubscribe."""
-    session.client.activity.unsubscribe(subscription)
-    session.show_done({"id": subscription}, _("You are unsubscribed."))
+    if confirmed(_("Unsubscribe?"), yes=yes):
+        session.client.activity.unsubscribe(subscription)
+        session.show_done({"id": subscription}, _("You are unsubscribed."))
 
 
 @command()

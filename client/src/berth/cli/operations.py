@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Column, hint
 from berth.sanitize import plain
@@ -50,11 +50,14 @@ def announce(
 
 @command()
 def delete_announcement(
-    session: Session, announcement: Annotated[str, typer.Argument(metavar="ANNOUNCEMENT", help="Id of the announcement.")]
+    session: Session,
+    announcement: Annotated[str, typer.Argument(metavar="ANNOUNCEMENT", help="Id of the announcement.")],
+    yes: YesOption = False,
 ) -> None:
     """Withdraw an announcement."""
-    session.client.announcements.delete(announcement)
-    session.show_done({"id": announcement}, _("The announcement is withdrawn."))
+    if confirmed(_("Withdraw the announcement?"), yes=yes):
+        session.client.announcements.delete(announcement)
+        session.show_done({"id": announcement}, _("The announcement is withdrawn."))
 
 
 @command()

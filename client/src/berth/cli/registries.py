@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Column, hint, print_data
 from berth.cli.paint import is_terminal
-from berth.cli.volumes import YesOption
 from berth.sanitize import plain
 
 HostArgument = Annotated[str, typer.Argument(metavar="HOST", help="Host of the registry, such as registry.example.org:5000.")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, confirmed
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed_submission
 from berth.cli.messages import _
 from berth.cli.output import Format, hint, note, print_data
 from berth.cli.paint import is_terminal, paint
@@ -67,7 +67,6 @@ PriorityReasonOption = Annotated[
         help="Request a priority above your limit; the job keeps its present priority until approval.",
     ),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 DetachOption = Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")]
 FollowOption = Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")]
 DryRunOption = Annotated[
@@ -156,9 +155,7 @@ def _submitted(
             return None
         if session.form in (Format.TABLE, Format.WIDE):
             print_plan(plan, snapshot, stream=sys.stderr)
-        asked = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs and not is_input_taken
-        if asked and not confirmed(_("Submit?"), yes=yes, default=True):
-            note(_("Nothing was submitted."))
+        if not is_input_taken and not confirmed_submission(session, yes=yes):
             return None
         return _send(session, source, snapshot, key, priority_reason)
     finally:

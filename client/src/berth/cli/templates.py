@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.again import YesOption
-from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed_submission, make_group
 from berth.cli.messages import _, language
 from berth.cli.output import Column, heading, hint, print_data, print_facts, table_text
 from berth.cli.paint import paint
@@ -82,6 +81,8 @@ def use(
     yes: YesOption = False,
 ) -> None:
     """Submit the job of a template."""
+    if not confirmed_submission(session, yes=yes):
+        return
     made = _made(session, template, param, name, queue, preview=False)
     job = session.client.jobs.submit(made, tenant=session.choices.tenant)
     session.show_done(

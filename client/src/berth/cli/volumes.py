@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command, confirmed, make_group
+from berth.cli.command import Session, YesOption, command, confirmed, make_group
 from berth.cli.copy import FILE_COLUMNS
 from berth.cli.messages import _
 from berth.cli.output import Column, hint
 from berth.sanitize import plain
 
 VolumeArgument = Annotated[str, typer.Argument(metavar="VOLUME", help="Name or id of the volume.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 
 
 @command()
@@ -58,10 +57,13 @@ def files(
 
 
 @command()
-def remove(session: Session, volume: VolumeArgument, path: Annotated[str, typer.Argument(metavar="PATH")]) -> None:
+def remove(
+    session: Session, volume: VolumeArgument, path: Annotated[str, typer.Argument(metavar="PATH")], yes: YesOption = False
+) -> None:
     """Delete a file of a volume."""
-    session.client.volumes.remove(volume, path)
-    session.show_done({"volume": volume, "path": path}, _("{path} is deleted.", path=plain(path)), key="path")
+    if confirmed(_("Delete {path} of volume {volume}?", path=plain(path), volume=plain(volume)), yes=yes):
+        session.client.volumes.remove(volume, path)
+        session.show_done({"volume": volume, "path": path}, _("{path} is deleted.", path=plain(path)), key="path")
 
 
 @command()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import SignIn
-from tests.browser.pages import open_listening
+from tests.browser.pages import open_listening, open_page
 from tests.browser.scene import SMALL
 from tests.builders.live import LivePlatform
 
@@ -151,3 +151,34 @@ def test_a_refusal_links_its_rule(sign_in: SignIn, live_portal: LivePlatform) ->
     rule = opened.value
     expect(rule).to_have_url(re.compile("/docs/errors#not_found$"))
     expect(rule.locator("#not_found")).to_be_visible()
+
+
+def test_a_manager_sees_what_a_member_leaves_and_hands_it_over(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    manager = live_portal.person("mona", tenant="leaving", role="manager")
+    member = live_portal.person("leo", tenant="leaving")
+    job = member.submit({"name": "waits", "command": "true", "resources": SMALL, "hold": True}, wait=("queued",))
+    page = sign_in(manager)
+    open_page(page, f"/tenants/{manager.tenant}")
+    page.get_by_role("button", name="Remove leo").click()
+    dialog = page.get_by_role("dialog", name="Remove leo from leaving?")
+    expect(dialog.get_by_role("list", name="What is left").get_by_text("1 waiting job")).to_be_visible()
+    expect(dialog.get_by_role("radio", name="Hold")).to_be_checked()
+    dialog.get_by_role("radio", name="Hand over to a member").check()
+    dialog.get_by_role("combobox", name="Member").or_(dialog.get_by_role("textbox", name="Member")).first.fill("mona")
+    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Remove leo")).to_have_count(0)
+    assert manager.job(job)["user"]["name"] == "mona"
+
+
+def test_a_manager_deletes_an_empty_queue(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    manager = live_portal.person("quinn", tenant="queueing", role="manager")
+    manager.api("POST", "/queues", {"name": "night", "tenant": manager.tenant})
+    page = sign_in(manager)
+    open_page(page, f"/tenants/{manager.tenant}")
+    page.get_by_role("tab", name="Queues").click()
+    page.get_by_role("button", name="Delete queue night").click()
+    page.get_by_role("dialog", name="Delete queue night?").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("button", name="Delete queue night")).to_have_count(0)
+    assert [queue["name"] for queue in manager.items("/queues")] == ["queueing"]

@@ -22,6 +22,7 @@ import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
+import { LeavingForm } from './Leaving';
 import { Once } from './Once';
 import type { Part } from './Tenant';
 import { words } from './text';
@@ -81,20 +82,28 @@ export default function Members({ tenant, runs }: Part) {
                 </Table.Td>
                 <Table.Td>
                   {runs && (
-                    <Confirm
+                    <Dialog
                       label={t('remove')}
                       aria-label={t('removeNamed', { name: member.user.name })}
                       title={t('removeTitle', { name: member.user.name, tenant: tenant.name })}
-                      size="compact-sm"
+                      buttonSize="compact-sm"
                       variant="subtle"
                       color="red"
-                      act={async () => {
-                        await api.DELETE('/api/v1/tenants/{tenant}/members/{user_id}', { params: { path: { tenant: tenant.slug, user_id: member.user.id } } });
-                        await renew();
-                      }}
                     >
-                      {t('removeHint')}
-                    </Confirm>
+                      {(close) => (
+                        <LeavingForm
+                          hint={t('removeHint')}
+                          label={t('remove')}
+                          queryKey={['left', tenant.slug, member.user.id]}
+                          read={() => take(api.GET('/api/v1/tenants/{tenant}/members/{member}/left', { params: { path: { tenant: tenant.slug, member: member.user.id } } }))}
+                          act={async (settlement) => {
+                            await api.DELETE('/api/v1/tenants/{tenant}/members/{user_id}', { params: { path: { tenant: tenant.slug, user_id: member.user.id }, query: settlement } });
+                            await renew();
+                          }}
+                          close={close}
+                        />
+                      )}
+                    </Dialog>
                   )}
                 </Table.Td>
               </Table.Tr>

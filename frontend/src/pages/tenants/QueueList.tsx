@@ -1,4 +1,4 @@
-/** The tenant's queues: made and renamed here; their limits have a page of their own. */
+/** The tenant's queues: made, renamed and deleted here; their limits have a page of their own. */
 
 import { Anchor, Box, Group, Select, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
@@ -10,6 +10,7 @@ import { queries } from '@/api/query';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { Confirm } from '@/ui/Confirm';
 import { Dialog, Form } from '@/ui/Dialog';
 import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
@@ -69,6 +70,22 @@ export default function QueueList({ tenant, runs }: Part) {
                       <Dialog label={t('rename')} title={t('renameNamed', { name: row.name })} aria-label={t('renameNamed', { name: row.name })} variant="subtle" buttonSize="compact-sm">
                         {(close) => <RenameForm queue={row} close={close} />}
                       </Dialog>
+                    )}
+                    {runs && !row.is_top && (
+                      <Confirm
+                        label={c('delete')}
+                        aria-label={t('deleteQueue', { name: row.name })}
+                        title={t('deleteQueueTitle', { name: row.name })}
+                        size="compact-sm"
+                        variant="subtle"
+                        color="red"
+                        act={async () => {
+                          await api.DELETE('/api/v1/queues/{queue_id}', { params: { path: { queue_id: row.id } } });
+                          await queries.invalidateQueries({ queryKey: ['queues'] });
+                        }}
+                      >
+                        {t('deleteQueueHint')}
+                      </Confirm>
                     )}
                     <Anchor component={Link} to={`/quotas?queue=${row.id}`} size="sm" aria-label={`${t('limits')}: ${row.name}`}>
                       {t('limits')}

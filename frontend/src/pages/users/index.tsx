@@ -9,6 +9,7 @@ import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { useAddress } from '@/app/address';
 import { TOKENS, TokenList, type Token } from '@/pages/account/TokenList';
+import { LeavingForm } from '@/pages/tenants/Leaving';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -142,20 +143,37 @@ function Actions({ user }: { user: User }) {
       <Dialog label={t('tokens')} title={t('tokensOf', { name: user.name })} aria-label={t('tokensOf', { name: user.name })} variant="subtle" buttonSize="compact-sm" size="xl">
         {() => <TokensOf user={user} />}
       </Dialog>
-      {!isSelf && (
+      {!isSelf && user.is_active && (
+        <Dialog label={t('disable')} title={t('disableTitle', { name: user.name })} aria-label={t('disableNamed', { name: user.name })} variant="subtle" buttonSize="compact-sm" color="red">
+          {(close) => (
+            <LeavingForm
+              hint={t('disableHint')}
+              label={t('disable')}
+              queryKey={['left', user.id]}
+              read={() => take(api.GET('/api/v1/users/{user_id}/left', { params: { path: { user_id: user.id } } }))}
+              act={async (settlement) => {
+                await change(user, { is_active: false, ...settlement });
+                await renew();
+              }}
+              close={close}
+            />
+          )}
+        </Dialog>
+      )}
+      {!isSelf && !user.is_active && (
         <Confirm
-          label={user.is_active ? t('disable') : t('enable')}
-          aria-label={t(user.is_active ? 'disableNamed' : 'enableNamed', { name: user.name })}
-          title={t(user.is_active ? 'disableTitle' : 'enableNamed', { name: user.name })}
+          label={t('enable')}
+          aria-label={t('enableNamed', { name: user.name })}
+          title={t('enableNamed', { name: user.name })}
           size="compact-sm"
           variant="subtle"
-          color={user.is_active ? 'red' : 'teal'}
+          color="teal"
           act={async () => {
-            await change(user, { is_active: !user.is_active });
+            await change(user, { is_active: true });
             await renew();
           }}
         >
-          {t(user.is_active ? 'isActiveHint' : 'enableHint')}
+          {t('enableHint')}
         </Confirm>
       )}
     </Group>

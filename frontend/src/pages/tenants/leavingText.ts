@@ -1,0 +1,48 @@
+/** Words of what a user leaves. */
+
+import { texts } from '@/text/language';
+
+export const words = texts(
+  {
+    looking: 'Looking for what is left',
+    leaves: 'What is left',
+    nothing: 'No jobs, volumes or other objects are left.',
+    running: '{count} running {count|job|jobs}',
+    waiting: '{count} waiting {count|job|jobs}',
+    templates: '{count} {count|template|templates}',
+    volumes: '{count} {count|volume|volumes}',
+    images: '{count} {count|image|images}',
+    bookings: '{count} {count|booking|bookings}',
+    tokens: '{count} {count|token|tokens}',
+    whatBecomes: 'Jobs and other objects',
+    hold: 'Hold',
+    holdMeans: 'Running jobs continue. Waiting jobs do not start until a manager hands them over.',
+    hand_over: 'Hand over to a member',
+    hand_overMeans: 'Another member gets all of it. Running jobs continue, waiting jobs start as before.',
+    stop: 'Stop all jobs',
+    stopMeans: 'Running and waiting jobs are stopped. Volumes, images and templates stay.',
+    heir: 'Member',
+    heirHint: 'An active member or manager of each tenant in which something is left.',
+  },
+  {
+    looking: '正在查找留下的内容',
+    leaves: '留下的内容',
+    nothing: '没有留下作业、存储卷或其他内容。',
+    running: '{count} 个运行中的作业',
+    waiting: '{count} 个等待中的作业',
+    templates: '{count} 个模板',
+    volumes: '{count} 个存储卷',
+    images: '{count} 个镜像',
+    bookings: '{count} 个预订',
+    tokens: '{count} 个令牌',
+    whatBecomes: '作业及其他内容',
+    hold: '挂起',
+    holdMeans: '运行中的作业继续；等待中的作业不会启动，直到管理员移交。',
+    hand_over: '移交给其他成员',
+    hand_overMeans: '全部内容归该成员所有；运行中的作业继续，等待中的作业照常启动。',
+    stop: '停止全部作业',
+    stopMeans: '停止运行中和等待中的作业；存储卷、镜像和模板保留。',
+    heir: '成员',
+    heirHint: '须为留有内容的每个租户的有效成员或管理员。',
+  },
+);

@@ -85,6 +85,25 @@ def test_a_task_sees_the_image_as_its_root_and_cannot_change_it(local: Bench, cl
     assert said.endswith(f"ok\n/berth/work\n{200_001 if os.geteuid() == 0 else os.geteuid()}\n"), said
 
 
+def test_a_tasks_user_has_a_line_among_those_of_the_image(local: Bench, closed: RealRegistry) -> None:
+    """One image has a passwd file, the other one none."""
+    uid = 200_001 if os.geteuid() == 0 else os.geteuid()
+    own = f"berth-tenant-1:x:{uid}:{uid if os.geteuid() == 0 else os.getegid()}::/berth/home:/bin/sh\n"
+    show = command('[ "$USER" = "$LOGNAME" ] && echo "$USER" && cat /etc/passwd; echo x >>/etc/passwd || echo closed')
+    for name, members, lines in (
+        ("with", [folder("etc"), Member("etc/passwd", b"app:x:7:7::/app:/bin/app")], "app:x:7:7::/app:/bin/app\n"),
+        ("without", [], ""),
+        ("through-a-link", [folder("etc"), symlink("etc/passwd", "/etc/hosts")], None),
+    ):
+        digest = closed.push(f"team/{name}:1", [[*shell(), *members]], env=["USER=app"])
+        said = output(local, in_image(local, image(closed, f"team/{name}:1", digest), show))
+        if lines is not None:
+            assert said == f"berth-tenant-1\n{lines}{own}closed\n", name
+        else:
+            assert said.startswith("berth-tenant-1\n"), name
+            assert own not in said, "nothing is mounted where a link leads elsewhere"
+
+
 def test_layers_by_zstd_are_unpacked_as_others_are(local: Bench, closed: RealRegistry) -> None:
     layers = [[*shell(), Member("one", b"1\n")], [Member("two", b"2\n")]]
     digest = closed.push("team/zstd:1", layers, compression="zstd")

@@ -463,6 +463,27 @@ def test_location_variables_are_the_engines_and_a_python_image_comes_first_on_th
     assert local.read_all(workload.attempt_id, FIRST) == b"from the image\ngpus=[]\n"
 
 
+WHO = "whoami; id -gn; echo $USER $LOGNAME; python3 -c 'import getpass, pathlib; print(getpass.getuser(), pathlib.Path.home())'"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="each tenant has a user of its own")
+def test_a_tasks_user_has_a_name(local: Bench) -> None:
+    workload = local.start(shell(f"{WHO}; getent passwd $(id -u); touch /etc/passwd || echo closed"))
+    local.wait_for_end(workload.attempt_id)
+    line = "berth-tenant-1:x:200001:200001::/berth/home:/bin/sh"
+    name = "berth-tenant-1"
+    assert local.read_all(workload.attempt_id, FIRST).decode().splitlines() == [
+        *(name, name, f"{name} {name}", f"{name} /berth/home", line, "closed")
+    ]  # fmt: skip
+
+
+def test_a_job_may_call_its_user_otherwise(any_local: Bench) -> None:
+    said = shell("echo $USER $LOGNAME")
+    workload = any_local.start(said, env={"USER": ("alice",), "LOGNAME": ("bob",)})
+    any_local.wait_for_end(workload.attempt_id)
+    assert any_local.read_all(workload.attempt_id, FIRST) == b"alice bob\n"
+
+
 def test_values_reach_the_task_as_they_are(any_local: Bench) -> None:
     hostile = "a'b\"c $(id) `id` ${HOME} \\ %s\n second line \t!*?"
     workload = any_local.start(

@@ -84,6 +84,8 @@ def test_the_pod_of_one_task() -> None:
                     ],
                     "env": [
                         {"name": "HOME", "value": "/berth/home"},
+                        {"name": "USER", "value": "berth-blue"},
+                        {"name": "LOGNAME", "value": "berth-blue"},
                         {"name": "TMPDIR", "value": "/berth/tmp"},
                         {"name": "LEVEL", "value": "1"},
                         {"name": "BERTH_WORKDIR", "value": "/berth/work"},

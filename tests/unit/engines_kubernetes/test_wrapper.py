@@ -25,11 +25,14 @@ class Container:
         self.folder, self.shell = folder, shell
         self.message = folder / "message"
         self.message.touch()
+        self.passwd = folder / "passwd"
         (folder / "berth").mkdir()
 
     def start(self, *argv: str, quota: int = 1 << 20, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         script, task = (
-            text.replace("/dev/termination-log", str(self.message)).replace(f"{wrapper.ROOT}/", f"{self.folder}/berth/")
+            text.replace("/dev/termination-log", str(self.message))
+            .replace(wrapper.USERS_FILE, str(self.passwd))
+            .replace(f"{wrapper.ROOT}/", f"{self.folder}/berth/")
             for text in (wrapper.SCRIPT, wrapper.TASK_SCRIPT)
         )
         words = [*self.shell, "-c", script, "berth", task, str(quota), "", "", "", "", *argv]
@@ -66,6 +69,22 @@ def test_codes_and_signals_come_through(container: Container) -> None:
     assert container.run("/bin/sh", "-c", "exit 7")[0] == 7
     shutil.rmtree(container.folder / "berth/run")
     assert container.run("/bin/sh", "-c", "kill -9 $$")[0] == 137
+
+
+def test_a_user_without_a_name_gets_one_where_the_image_lets_it(container: Container) -> None:
+    if container.shell[0] == "busybox":
+        pytest.skip("it asks an id of its own, to which root has a name")
+    program = container.folder / "id"
+    program.write_text("#!/bin/sh\ncase $1 in -un) exit 1 ;; *) echo 260002 ;; esac\n")
+    program.chmod(0o755)
+    environment = {"PATH": f"{container.folder}:{os.environ['PATH']}", "USER": "berth-x"}
+    assert container.end(container.start("/bin/true", environment=environment))[0] == 0
+    assert not container.passwd.exists()
+    container.passwd.write_text("root:x:0:0::/root:/bin/sh\n")
+    shutil.rmtree(container.folder / "berth/run")
+    assert container.end(container.start("/bin/true", environment=environment))[0] == 0
+    line = f"berth-x:x:260002:260002::{container.folder}/berth/home:/bin/sh\n"
+    assert container.passwd.read_text() == f"root:x:0:0::/root:/bin/sh\n{line}"
 
 
 def test_bytes_and_streams_come_through(container: Container) -> None:

@@ -18,6 +18,7 @@ from clusters.engines.kubernetes import names, wrapper
 from clusters.engines.kubernetes.api import Json
 from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.record import Gate
+from clusters.engines.users import user_name
 
 _WHOLE = 1000
 _TASK_MARKER = "BERTH_TASK_KEY"
@@ -246,8 +247,11 @@ def _environment(plan: Plan, place: int, config: KubernetesConfig, places: _Plac
     found = places.addresses(place)
     if plan.gate.together:
         found.append({"name": "BERTH_STARTED", "valueFrom": {"configMapKeyRef": {"name": _start_name(plan), "key": "go"}}})
+    user = user_name(workload.isolation_key)
     values = {
         "HOME": wrapper.HOME if plan.gate.framed else wrapper.ROOT,
+        "USER": user,
+        "LOGNAME": user,
         "TMPDIR": wrapper.TEMPORARY if plan.gate.framed else wrapper.ROOT,
     }
     values |= {name: places.text(text) for name, text in task.env.items()}

@@ -15,6 +15,8 @@ others but shells when these have ended; to all where none handles it. (Every sh
 when none of them is left; the kubelet ends it after the grace. What /proc says of a process is read at once: bash seeks between
 lines, and the kernel writes them anew.
 
+*User.* The pod's user has no name in the image. Only an image that lets all users write its /etc/passwd gets a line for it.
+
 *Start.* What the shell cannot execute is told in the container's termination message, which comes with the pod's status.
 """
 
@@ -32,6 +34,7 @@ WORK, HOME, TEMPORARY, RUN = f"{ROOT}/work", f"{ROOT}/home", f"{ROOT}/tmp", f"{R
 FILES, LATE_FILES = "/berth-files", f"{RUN}/files"  # A ConfigMap; what the script writes from its environment.
 CODE = "/berth-code"
 CHECKPOINT = "/berth-checkpoint"
+USERS_FILE = "/etc/passwd"
 CANNOT_START = "berth: cannot start "
 LINE_BYTES = 12_000  # Of a stream in one line: with base64 below the 16 KiB at which runtimes cut lines.
 FRAME_BYTES_MAX = 64 * 1024
@@ -52,6 +55,7 @@ for tool in dd base64 mkfifo wc sleep mkdir; do
   command -v "$tool" >/dev/null 2>&1 || refuse "$5: the image has a shell and no $tool"
 done
 mkdir -p {WORK} {HOME} {TEMPORARY} "$run" && mkfifo "$run/out" "$run/err" || refuse "$5: {ROOT} cannot be written"
+[ ! -w {USERS_FILE} ] || id -un >/dev/null 2>&1 || echo "$USER:x:$(id -u):$(id -g)::{HOME}:/bin/sh" >>{USERS_FILE}
 wrap='-w {LINE_BYTES * 4 // 3}'
 printf x | base64 $wrap >/dev/null 2>&1 || wrap=
 

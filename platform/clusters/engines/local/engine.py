@@ -48,7 +48,7 @@ from clusters.engines.interface import (
     TerminalSize,
     Workload,
 )
-from clusters.engines.local import execution, plan, records
+from clusters.engines.local import execution, passwd, plan, records
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.containers.store import Bounds, ImageStore, ReadyImage
 from clusters.engines.local.gpus import Gpus
@@ -283,9 +283,15 @@ class LocalEngine:
                     devices=nodes,
                     shared_cores=shared,
                     container=images.get(workload.attempt_id),
+                    user=self._user_of(workload, images.get(workload.attempt_id)),
                 )
             )
         return starts
+
+    def _user_of(self, workload: Workload, image: ReadyImage | None) -> str:
+        """What the system that the tasks will see calls their user; "" where it has no name for it."""
+        content = passwd.read("/" if image is None else image.root, passwd.PASSWD)
+        return passwd.name_of(content or b"", self.config.uid_of(workload.isolation_number))
 
     def _cores_in_use(self, workloads: Sequence[Workload]) -> int:
         """Of tasks that share cores, those that start together with a task that wants cores alone."""

@@ -27,6 +27,7 @@ from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartChe
 from clusters.engines.local.leases import WHOLE_MILLIS, Lease
 from clusters.engines.local.processes import TASK_MARKER
 from clusters.engines.local.records import ATTEMPTS, FILES, HOME, TEMPORARY, WORK, AttemptRecord, TaskRecord
+from clusters.engines.users import user_name
 
 ADDRESS = "127.0.0.1"  # One host: tasks meet on its loopback.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -96,12 +97,15 @@ def plan(
     devices: Mapping[str, tuple[str, ...]],
     shared_cores: tuple[int, ...] = (),
     container: ReadyImage | None = None,
+    user: str = "",
 ) -> StartAttempt:
     """Compile the workload for the launcher. `container` is the image of a workload that names one. `devices` gives the device
     files of each task's leased GPUs; `shared_cores` where tasks without cores of their own may run, empty while that is anywhere.
+    `user` is what the system that its tasks see calls their user; empty: it has no name for it, and the tenant's is taken.
     """
     uid, gid = config.uid_of(workload.isolation_number), config.gid_of(workload.isolation_number)
     groups = tuple(sorted({config.gid_base + mount.group for mount in workload.mounts if mount.group}))
+    called = user or user_name(workload.isolation_key)
     places = _Places(workload, lease, config, sandboxed)
     record = AttemptRecord(
         number=workload.number,
@@ -115,6 +119,7 @@ def plan(
         name=workload.name,
         isolation_key=workload.isolation_key,
         image=container.digest if container is not None else "",
+        user=called,
     )
     return StartAttempt(
         root=config.root,
@@ -124,7 +129,7 @@ def plan(
             StartTask(
                 name=str(task.name),
                 argv=tuple(places.text(part) for part in task.argv),
-                script=_script(task, workload, lease, places, simulated=simulated, container=container),
+                script=_script(task, workload, lease, places, called, simulated=simulated, container=container),
                 memory_bytes=task.resources.memory_bytes,
                 cpu_millis=task.resources.cpu_millis,
                 processes_max=config.processes_max,
@@ -191,10 +196,17 @@ class _Places:
 
 
 def _script(
-    task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, *, simulated: bool, container: ReadyImage | None
+    task: TaskWorkload,
+    workload: Workload,
+    lease: Lease,
+    places: _Places,
+    user: str,
+    *,
+    simulated: bool,
+    container: ReadyImage | None,
 ) -> str:
     """Write what the tenant's shell reads before it becomes the program: quoted values and fixed words only."""
-    values = _environment(task, workload, lease, places, simulated)
+    values = _environment(task, workload, lease, places, user, simulated)
     lines = []
     if container is not None:  # What the image's maker set comes first, as on every engine; nothing of the host's is seen.
         values = {"PATH": _CONTAINER_PATH, **container.env, **values}
@@ -209,8 +221,11 @@ def _script(
     return "\n".join((*lines, "umask 077", failed, *kept, enter, 'exec "$@" </dev/null', ""))
 
 
-def _environment(task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, simulated: bool) -> dict[str, str]:
-    environment = {"HOME": places.home, "TMPDIR": places.temporary(task)}
+def _environment(
+    task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, user: str, simulated: bool
+) -> dict[str, str]:
+    user = "root" if task.builds_image else user  # User 0 of its namespace.
+    environment = {"HOME": places.home, "USER": user, "LOGNAME": user, "TMPDIR": places.temporary(task)}
     environment |= {name: places.text(value) for name, value in task.env.items()}
     environment |= task.secret_env
     if workload.image.kind is ImageKind.PYTHON:

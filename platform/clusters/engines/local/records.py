@@ -20,7 +20,7 @@ from typing import Any
 ATTEMPTS, GATES, STOPS, NOTES, CONTROL = "attempts", "gates", "stops", "notes", "control"
 STOPS_SECONDS = 2.0  # A change of a stop takes milliseconds.
 _LOCK_PAUSE_SECONDS = 0.002
-WORK, HOME, FILES, TEMPORARY = "work", "home", "files", "tmp"
+WORK, HOME, FILES, USERS, TEMPORARY = "work", "home", "files", "users", "tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class AttemptRecord:
     name: str = ""
     isolation_key: str = ""
     image: str = ""  # The digest of the container image that it runs in.
+    user: str = ""  # What its user is called, where the system that it sees has no name for it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
         kept.get("name", ""),
         kept.get("isolation_key", ""),
         kept.get("image", ""),
+        kept.get("user", ""),
     )
 
 
@@ -174,6 +176,7 @@ def document(attempt: AttemptRecord) -> dict[str, Any]:
         "name": attempt.name,
         "isolation_key": attempt.isolation_key,
         "image": attempt.image,
+        "user": attempt.user,
     }
 
 

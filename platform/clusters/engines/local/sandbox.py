@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clusters.engines.local import passwd
 from clusters.engines.local.cgroups import TREES
 from clusters.engines.local.containers.view import root_view
 from clusters.engines.local.launching.verbs import StartMount
@@ -38,6 +39,7 @@ class View:
     files: str = ""
     image: str = ""
     checkpoint: str = ""
+    users: str = ""  # A folder with the files passwd and group that it sees, as far as they are there.
     mounts: tuple[StartMount, ...] = ()
     devices: tuple[str, ...] = ()
     shm_bytes: int = 0
@@ -77,6 +79,7 @@ def command(program: str, view: View) -> list[str]:
         line += ["--ro-bind", "/dev/null", path]
     for path in _RESOLVER:
         line += ["--ro-bind-try", path, path]
+    line += _users(view)
     binds = [("--dev-bind-try", device, device) for device in view.devices]
     binds += [("--bind", view.work, WORK), ("--bind", view.home, HOME)]
     if view.files:
@@ -110,6 +113,7 @@ def _container_command(program: str, view: View) -> list[str]:
         line += ["--ro-bind", "/dev/null", path]
     for path in _HOST_FILES:
         line += ["--ro-bind-try", os.path.realpath(path), path]
+    line += _users(view)
     for device in view.devices:
         line += ["--dev-bind-try", device, device]
     line += ["--bind", view.work, WORK, "--bind", view.home, HOME]
@@ -133,6 +137,12 @@ def _closing(view: View) -> list[str]:
     if view.filter is not None:
         line += ["--seccomp", str(view.filter)]
     return [*line, "--"]
+
+
+def _users(view: View) -> list[str]:
+    """Files over files: the launcher makes one only where the system has a regular file to be covered."""
+    names = (passwd.PASSWD, passwd.GROUP) if view.users else ()
+    return [word for name in names for word in ("--ro-bind-try", f"{view.users}/{name}", f"/etc/{name}")]
 
 
 def _control_groups(view: View) -> list[str]:

@@ -56,6 +56,7 @@ _TREES, _BLOBS, _WORK, _LOCKS = "trees", "blobs", "work", "locks"
 MOUNT_POINTS = ("proc", "sys", "dev", "tmp", "run", "etc", "var", "var/tmp", "berth", "berth/work", "berth/home", "berth/files",
                 "berth/checkpoint")  # fmt: skip
 MOUNT_FILES = ("etc/resolv.conf", "etc/hosts", "etc/hostname")
+OWN_FILES = ("etc/passwd", "etc/group")  # Shown with a line more: what the image has there stays.
 PLAIN_LAYERS = frozenset(
     {"application/vnd.oci.image.layer.v1.tar", "application/vnd.docker.image.rootfs.diff.tar"}
     | {"application/vnd.oci.image.layer.nondistributable.v1.tar"}
@@ -407,7 +408,14 @@ def _make_mount_points(root: str) -> None:
             shutil.rmtree(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        _make_file(path)
+    for name in OWN_FILES:
+        if not os.path.lexists(f"{root}/{name}"):
+            _make_file(f"{root}/{name}")
+
+
+def _make_file(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
 
 
 def _check_shell(root: str) -> None:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clusters.engines.local import cgroups, processes, sandbox
+from clusters.engines.local import cgroups, passwd, processes, sandbox
 from clusters.engines.local.containers.view import CannotShow
 from clusters.engines.local.launching import beneath, syscalls
 from clusters.engines.local.launching.policy import Policy
@@ -36,7 +36,7 @@ from clusters.engines.local.launching.verbs import (
     StartOutcome,
     StartTask,
 )
-from clusters.engines.local.records import ATTEMPTS, CONTROL, FILES, GATES, HOME, TEMPORARY, WORK
+from clusters.engines.local.records import ATTEMPTS, CONTROL, FILES, GATES, HOME, TEMPORARY, USERS, WORK
 
 PENDING_EXIT = b"pending\n"
 """What an exit file holds until the wrapper writes over it, byte for byte: no new block is needed on a full disk, and a
@@ -198,6 +198,8 @@ def _make_attempt(attempt: StartAttempt, root: str, starting: _Starting, policy:
         for name, text in attempt.files.items():
             beneath.split(name)
             _write(directory, f"{FILES}/{name}", text.encode(), 0o640, policy, None, owner.gid)
+    if attempt.sandbox:
+        _write_users(attempt, directory, policy)
     if attempt.code:
         _unpack(attempt, directory, policy)
     if attempt.checkpoint is not None:
@@ -227,6 +229,27 @@ def _claim(parent: int, name: str, root: str, starting: _Starting) -> int | None
             return descriptor
         beneath.remove_at(parent, name)
     return None
+
+
+def _write_users(attempt: StartAttempt, directory: int, policy: Policy) -> None:
+    """The passwd and group files that its tasks see. The name is in the record, which launchers of every release take."""
+    name = json.loads(attempt.record).get("user", "")
+    if not name:
+        return  # Of a worker of an older release.
+    if not passwd.is_name(name):
+        raise LauncherRefused(f"{name[:_DETAIL_LENGTH]!r} is no name of a user")
+    owner = attempt.owner
+    root = policy.check_root(attempt.container) if attempt.container else "/"
+    with acting_as(owner if policy.drop_rights else None):  # Nothing of an image is shown that its tenant could not read.
+        users, groups = passwd.read(root, passwd.PASSWD), passwd.read(root, passwd.GROUP)
+    if users is None or groups is None:
+        return
+    _make(directory, USERS, 0o750, policy, None, owner.gid)
+    uid, gid = (owner.uid, owner.gid) if policy.drop_rights else (os.geteuid(), os.getegid())
+    users = passwd.with_user(users, name, uid, gid, sandbox.HOME)
+    groups = passwd.with_groups(groups, name, gid, owner.groups)
+    for file, content in ((passwd.PASSWD, users), (passwd.GROUP, groups)):
+        _write(directory, f"{USERS}/{file}", content, 0o644, policy, None, owner.gid)
 
 
 def _unpack(attempt: StartAttempt, directory: int, policy: Policy) -> None:
@@ -330,6 +353,7 @@ def _command(
             temporary=f"{base}/{TEMPORARY}-{task.name}",
             files=f"{base}/{FILES}" if attempt.files else "",
             image=policy.check_root(attempt.image) if attempt.image else "",
+            users="" if task.builds_image else f"{base}/{USERS}",
             checkpoint="/".join(policy.check_checkpoint(attempt.checkpoint.source)) if attempt.checkpoint else "",
             mounts=_checked(attempt, policy),
             devices=tuple(device for device in task.devices if device.startswith(("/dev/nvidia", _RDMA))),

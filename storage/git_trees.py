@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, BinaryIO
 
@@ -21,6 +21,8 @@ PROOF_BYTES_MAX = 64 * 1024**2  # A list of 50,000 files with paths of a kilobyt
 LEVELS_MAX = 200
 _ENTRY = re.compile(rb"(100[0-7]{3}|120000|160000) (?:blob|commit) ([0-9a-f]{40}|[0-9a-f]{64})\t(.+)", re.DOTALL)
 _SUBMODULE = b"160000"
+Kind = Callable[[bytes], "hashlib._Hash"]
+"""What makes the ids of a repository: SHA-1, or SHA-256."""
 _CHUNK_BYTES = 1024**2
 
 
@@ -32,7 +34,7 @@ class _Folder:
 
 def check_tree(packed: BinaryIO, *, commit: str, commit_object: bytes, listing: bytes) -> None:
     """Raise BadArchive where the archive (gzip, tar) is not the tree of this commit."""
-    kind = hashlib.sha1 if len(commit) == 40 else hashlib.sha256
+    kind: Kind = hashlib.sha1 if len(commit) == 40 else hashlib.sha256
     named = re.match(rb"tree ([0-9a-f]+)\n", commit_object)
     if _id_of(kind, b"commit", commit_object) != commit or named is None:
         raise _not_this("its commit object has another id", "提交对象的标识不符", commit)
@@ -66,7 +68,7 @@ def _put(root: _Folder, path: bytes, mode: bytes, name: str, commit: str) -> Non
     folder.entries[last] = (mode, name)
 
 
-def _tree_id(kind: type, folder: _Folder) -> str:
+def _tree_id(kind: Kind, folder: _Folder) -> str:
     """Git's id of a folder: its entries in the order in which a folder's name ends in a slash."""
     entries = [(name, mode, identity, name) for name, (mode, identity) in folder.entries.items()]
     entries += [(name + b"/", b"40000", _tree_id(kind, inner), name) for name, inner in folder.folders.items()]
@@ -74,7 +76,7 @@ def _tree_id(kind: type, folder: _Folder) -> str:
     return _id_of(kind, b"tree", body)
 
 
-def _compare(packed: BinaryIO, kind: type, files: Mapping[bytes, tuple[bytes, str]], commit: str) -> None:
+def _compare(packed: BinaryIO, kind: Kind, files: Mapping[bytes, tuple[bytes, str]], commit: str) -> None:
     missing = {path for path, (mode, _) in files.items() if mode != _SUBMODULE}
     with tarfile.open(fileobj=packed, mode="r:gz") as archive:
         for member in archive:
@@ -98,17 +100,15 @@ def _compare(packed: BinaryIO, kind: type, files: Mapping[bytes, tuple[bytes, st
         raise _not_this(f"{min(missing)[:200]!r} is missing", f"缺少 {min(missing)[:200]!r}", commit)
 
 
-def _id_of(kind: type, word: bytes, body: bytes) -> str:
-    digest: str = kind(b"%s %d\0%s" % (word, len(body), body)).hexdigest()
-    return digest
+def _id_of(kind: Kind, word: bytes, body: bytes) -> str:
+    return kind(b"%s %d\0%s" % (word, len(body), body)).hexdigest()
 
 
-def _blob_id(kind: type, content: IO[bytes], size: int) -> str:
+def _blob_id(kind: Kind, content: IO[bytes], size: int) -> str:
     digest = kind(b"blob %d\0" % size)
     while chunk := content.read(_CHUNK_BYTES):
         digest.update(chunk)
-    name: str = digest.hexdigest()
-    return name
+    return digest.hexdigest()
 
 
 def _not_this(why: str, why_zh: str, commit: str) -> BadArchive:

@@ -9,13 +9,13 @@ from datetime import datetime
 from django.db import transaction
 
 from activity.services import record_audit
-from kernel.actor import Actor
+from kernel.actor import Actor, TenantRole
 from kernel.errors import FieldError, InvalidInput
 from kernel.words import Text
 from tenants.identity.access import demand, roles_of
 from tenants.identity.leaving import BELONGINGS, Belonging, LeavingChange, rows_in, tenants_lost
 from tenants.identity.models import Tenant, User
-from tenants.identity.permissions import ROLE_RANK, TenantRole
+from tenants.identity.permissions import ROLE_RANK
 
 TENANTS_NAMED = 5
 Done = dict[str, int]

@@ -213,7 +213,7 @@ REFINABLE = frozenset(
     }
 )
 # What a shell did not find may be a word of another shell, or of another line end; nothing else in the log says more about it.
-OF_SHELLS = frozenset({"windows_line_ends", "shell_not_bash"})
+OF_SHELLS = frozenset({"windows_line_ends", "interpreter_absent", "shell_not_bash"})
 
 
 def match_log(tail: str) -> tuple[ExitClass, str] | None:

@@ -33,6 +33,7 @@ DEBIAN = {
     "chromium": "/usr/bin/chromium",
     "fonts-noto-cjk": "/usr/share/doc/fonts-noto-cjk",
     "slapd": "/usr/sbin/slapd",
+    "openssh-server": "/usr/sbin/sshd",
     "libldap-dev": "/usr/include/ldap.h",
     "libsasl2-dev": "/usr/include/sasl/sasl.h",
     "gcc": "/usr/bin/gcc",

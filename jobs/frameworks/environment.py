@@ -202,9 +202,9 @@ Roles of more than {bounds.HOSTS_IN_ENV} tasks have no lists in variables, becau
 file always has all tasks.
 
 Beside these a task has `HOME`, a folder of its own that is empty at the start, `TMPDIR`, and `USER` and `LOGNAME`: the name of
-its tenant's user, `berth-` with the tenant's slug. A job may set them otherwise; what an image sets does not count. On the local
-cluster /etc/passwd and /etc/group have a line for that user and its groups beside those of the machine or the image, so that
-`whoami`, `getpass.getuser()` and ssh find it; an image that has a name for the user's number keeps it. On Kubernetes only an
-image whose /etc/passwd all users may write gets the line, unless the container runtime adds one (CRI-O does): elsewhere `USER`
-and `LOGNAME` say the name, and ssh does not start.
+its tenant's user, `berth-` with the tenant's slug. A job may set them otherwise; what an image sets does not count. On a local
+cluster with bubblewrap /etc/passwd and /etc/group have a line for that user and its groups beside those of the machine or the
+image, so that `whoami`, `getpass.getuser()` and ssh find it; an image that has a name for the user's number keeps it. On
+Kubernetes only an image whose /etc/passwd all users may write gets the line, unless the container runtime adds one (CRI-O
+does): elsewhere `USER` and `LOGNAME` say the name, and ssh does not start.
 """

@@ -16,6 +16,7 @@ from typing import Any
 
 from jobs.lifecycle.exit_classes import ExitClass
 from jobs.lifecycle.exits import find_class
+from jobs.lifecycle.fetches import FETCH_ENDS
 from jobs.lifecycle.phrases import bracketed, bracketed_zh, by, capital, named, named_zh, noted, noted_zh, pool, pool_zh, state_zh
 from jobs.lifecycle.wait_reasons import WAITS
 from jobs.lifecycle.wait_words import CHILDREN
@@ -152,6 +153,18 @@ def _move(code: str, words: Sentence) -> Reason:
     return Reason(code, ReasonKind.MOVE, words)
 
 
+def _not_fetched(detail: Detail) -> str:
+    cause = FETCH_ENDS.get(str(detail.get("exit")))
+    why = f": {cause.en}" if cause else ""
+    return f"Its code was not fetched: job {detail.get('name', '?')} ended {detail.get('state', '?')}{why}."
+
+
+def _not_fetched_zh(detail: Detail) -> str:
+    cause = FETCH_ENDS.get(str(detail.get("exit")))
+    why = f"：{cause.zh}" if cause else ""
+    return f"未能取得代码：作业 {detail.get('name', '?')} 的结果为{state_zh(detail.get('state', '?'))}{why}。"
+
+
 def _end(code: str, words: Sentence, hint: Text[str] = NO_HINT) -> Reason:
     return Reason(code, ReasonKind.END, words, hint)
 
@@ -239,12 +252,12 @@ _OTHERS = (
     _end(
         "code_not_fetched",
         Text(
-            lambda detail: f"Its code was not fetched: job {detail.get('name', '?')} ended {detail.get('state', '?')}.",
-            lambda detail: f"未能取得代码：作业 {detail.get('name', '?')} 的结果为{state_zh(detail.get('state', '?'))}。",
+            _not_fetched,
+            _not_fetched_zh,
         ),
         Text(
-            "Read that job's log for the address and the ref that could not be read, then rerun this job.",
-            "请查看该作业日志中无法读取的地址与引用，然后重跑本作业。",
+            "The last line of that job's log says which address, ref or secret to change. Then rerun this job.",
+            "该作业日志的最后一行说明了需要修改的地址、引用或密钥。修改后请重跑本作业。",
         ),
     ),
     _end(

@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Dependency, Job
@@ -38,12 +39,12 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
     """One round; returns the jobs that it stopped."""
     rows = list(
         Dependency.objects.filter(on_id__in=on_ids, met__isnull=True).values_list(
-            "id", "job_id", "condition", "on__state", "on__started_at", "on_id", "on__name"
+            "id", "job_id", "condition", "on__state", "on__started_at", "on_id", "on__name", "on__exit"
         )
     )
     verdicts = [
-        (row_id, job_id, condition, {"on": str(on_id), "name": name, "state": state}, verdict)
-        for row_id, job_id, condition, state, started_at, on_id, name in rows
+        (row_id, job_id, condition, {"on": str(on_id), "name": name, "state": state, **_exit_of(condition, ended)}, verdict)
+        for row_id, job_id, condition, state, started_at, on_id, name, ended in rows
         if (verdict := is_met(condition, state, started_at is not None)) is not None
     ]
     if not verdicts:
@@ -53,6 +54,12 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
     bulk.update(Dependency, [{"id": row_id, "met": False} for row_id, _, _, _ in failed])
     reasons = {job_id: "code_not_fetched" if condition == CODE else "dependency_never_met" for _, job_id, condition, _ in failed}
     return _stop({job_id: (reasons[job_id], on) for _, job_id, _, on in failed}, now=now)
+
+
+def _exit_of(condition: str, ended: Mapping[str, Any] | None) -> dict[str, str]:
+    """The code of a fetch, which says why it failed."""
+    code = ended.get("code") if ended and condition == CODE else None
+    return {} if code is None else {"exit": str(code)}
 
 
 def decide(met: Sequence[tuple[uuid.UUID, uuid.UUID]], *, reason: str, now: datetime) -> None:

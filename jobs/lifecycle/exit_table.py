@@ -299,6 +299,11 @@ _LIBRARIES = (
 )
 
 _PROGRAMS = (
+    of_user("code_fetch_failed", Text("Code not fetched", "未能取得代码"), "Git could not read the code of another job.",
+        Text("The last line of the log says what to change: the address, the ref, the secret or its host key.",
+            "日志的最后一行说明了需要修改的内容：地址、引用、密钥或其主机密钥。"),
+        "a deploy key that the repository does not have.", reaction=Reaction.NEVER,
+        patterns=(r"(?m:^The code was not fetched: )",)),
     of_user("windows_line_ends", Text("Windows line ends", "Windows 换行符"),
         "A script has line ends of Windows (CRLF): each line, the first one with its interpreter too, ends in a character more.",
         Text("Convert it, such as by `sed -i 's/\\r$//' run.sh`, and submit the job again.",

@@ -371,6 +371,8 @@ def test_a_repository_behind_ssh_is_read_with_a_deploy_key(
     refused = live_platform.submit(with_code(replace(repository, url=sshd.url(repository)), secret="OTHER"), wait=True)
     assert (refused["state"], refused["reason"]["code"]) == ("stopped", "code_not_fetched")
     assert "code.secret is missing or not let in" in refused["reason"]["text"]
+    ended = live_platform.api("GET", f"/jobs/{refused['reason']['detail']['on']}")["exit"]
+    assert (ended["class"], "does not let code.secret read" in ended["evidence"]) == ("code_fetch_failed", True)
 
 
 def test_a_host_key_is_checked_where_it_is_known_and_shown_where_it_is_not(

@@ -52,20 +52,26 @@ class Plan:
 
 def needs_files(plan: Plan) -> bool:
     """Whether the attempt has generated files, or code, in an object."""
-    return (bool(plan.workload.files) and not has_late_files(plan)) or plan.code is not None
+    return has_known_files(plan) or plan.code is not None
 
 
-def has_late_files(plan: Plan) -> bool:
-    """Whether files have addresses that are known only once the pods run: the wrapper writes them all from its environment."""
-    texts = plan.workload.files.values()
-    return not plan.gate.hosts and any(isinstance(part, AddressOf) for text in texts for part in text)
+def has_known_files(plan: Plan) -> bool:
+    return len(late_files(plan)) < len(plan.workload.files)
+
+
+def late_files(plan: Plan) -> frozenset[str]:
+    """Files with addresses that are known only once the pods run: the wrapper writes these from its environment."""
+    if plan.gate.hosts:
+        return frozenset()
+    return frozenset(name for name, text in plan.workload.files.items() if any(isinstance(part, AddressOf) for part in text))
 
 
 def files(plan: Plan, config: KubernetesConfig) -> Json:
     """The generated files that are known now, and a small code archive."""
     document = _object(plan, config, "v1", "ConfigMap", names.FILES)
     places = _Places(plan)
-    document["data"] = {} if has_late_files(plan) else {name: places.plain(text) for name, text in plan.workload.files.items()}
+    known = ((name, text) for name, text in plan.workload.files.items() if name not in places.late)
+    document["data"] = {name: places.plain(text) for name, text in known}
     if plan.code is not None:
         document["binaryData"] = {"code": base64.b64encode(plan.code).decode()}
     return {**document, "immutable": True}
@@ -262,8 +268,8 @@ def _environment(plan: Plan, place: int, config: KubernetesConfig, places: _Plac
     }
     if config.gpus_simulated and task.resources.gpu_millis:
         values["BERTH_GPUS_SIMULATED"] = "1"
-    for number, (name, text) in enumerate(sorted(workload.files.items()) if places.are_files_late else ()):
-        values |= {f"BERTH_FILE_NAME_{number}": literal(name), f"BERTH_FILE_TEXT_{number}": places.text(text)}
+    for number, name in enumerate(sorted(places.late)):
+        values |= {f"BERTH_FILE_NAME_{number}": literal(name), f"BERTH_FILE_TEXT_{number}": places.text(workload.files[name])}
     found += [{"name": name, "value": value} for name, value in values.items() if name not in task.secret_env]
     secret = names.object_name(workload.attempt_id, names.SECRETS)
     for name in task.secret_env:
@@ -283,8 +289,8 @@ class _Places:
         self._plan, self._hosts = plan, plan.gate.hosts
         self._order = {task.name: place for place, task in enumerate(plan.workload.tasks)}
         self._ports = {task.name: task.ports for task in plan.gate.tasks}
-        self.are_files_late = has_late_files(plan)
-        self.files = wrapper.LATE_FILES if self.are_files_late else wrapper.FILES
+        self.late = late_files(plan)
+        self.files = wrapper.LATE_FILES if self.late else wrapper.FILES
 
     def text(self, text: Text) -> str:
         """The text for the kubelet."""
@@ -323,7 +329,7 @@ class _Places:
         if isinstance(part, PortOf):
             return str(self._ports[TaskName(part.role, part.index)][part.name])
         if isinstance(part, FileOf):
-            return f"{self.files}/{part.name}"
+            return f"{wrapper.LATE_FILES if part.name in self.late else wrapper.FILES}/{part.name}"
         if isinstance(part, CheckpointDir):
             return checkpoint_path(self._plan.workload)
         return str(part)
@@ -359,7 +365,7 @@ def _volumes(plan: Plan, task: TaskWorkload) -> list[Json]:
 
 def _mounts(plan: Plan, task: TaskWorkload) -> list[Json]:
     found: list[Json] = [{"name": "own", "mountPath": wrapper.ROOT}]
-    if plan.workload.files and not has_late_files(plan):
+    if has_known_files(plan):
         found.append({"name": "files", "mountPath": wrapper.FILES, "readOnly": True})
     if plan.code is not None:
         found.append({"name": "files", "mountPath": wrapper.CODE, "readOnly": True})

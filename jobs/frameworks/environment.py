@@ -41,6 +41,7 @@ CONTRACT = (
     ),
     Variable("BERTH_WORLD_SIZE", "Number of tasks in the job.", "always", "2"),
     Variable("BERTH_HOST", "Address of this task.", "always", "10.0.0.7"),
+    Variable("BERTH_CPUS", "Whole cores that this task asked for, at least 1.", "always", "4"),
     Variable("BERTH_PORT_<PORT>", "Number of this task's port of that name.", "for each port of its role", "31001"),
     Variable("BERTH_ROLES", "All roles, separated by commas, in order of rank.", "always", "worker"),
     Variable("BERTH_<ROLE>_COUNT", "Number of tasks of the role.", "for each role", "2"),
@@ -134,12 +135,13 @@ def _role_variables(role: FrameworkRole) -> Iterator[tuple[str, Text]]:
     yield f"{prefix}_COUNT", (str(role.count),)
     if role.count > bounds.HOSTS_IN_ENV:
         return
-    yield f"{prefix}_HOSTS", _listed([AddressOf(role.name, index) for index in range(role.count)])
+    yield f"{prefix}_HOSTS", listed([AddressOf(role.name, index) for index in range(role.count)])
     for port in role.ports:
-        yield f"{prefix}_PORTS_{variable_part(port)}", _listed([PortOf(role.name, index, port) for index in range(role.count)])
+        yield f"{prefix}_PORTS_{variable_part(port)}", listed([PortOf(role.name, index, port) for index in range(role.count)])
 
 
-def _listed(parts: list[AddressOf] | list[PortOf]) -> Text:
+def listed(parts: list[AddressOf] | list[PortOf]) -> Text:
+    """The parts with commas between them."""
     text: list[TextPart] = []
     for part in parts:
         text += (",", part)
@@ -164,6 +166,7 @@ def own_environment(layout: Layout, rank: int, role: FrameworkRole, index: int) 
     variables["BERTH_INDEX"] = (str(index),)
     variables["BERTH_RANK"] = (str(rank),)
     variables["BERTH_HOST"] = (AddressOf(role.name, index),)
+    variables["BERTH_CPUS"] = (str(max(1, role.cpu_millis // 1000)),)
     if layout.job.checkpoint_dir:
         variables["BERTH_CHECKPOINT_DIR"] = (*layout.job.checkpoint_dir, *_own_part(layout.job.checkpoint_per, role.name, index))
     for port in role.ports:
@@ -197,6 +200,10 @@ name in upper case, with dashes as underscores.
 """
 
 _DOCUMENT_TAIL = f"""
+
+`OMP_NUM_THREADS` is `BERTH_CPUS` unless the job or its image sets it: without it, programs that compute in threads start as many
+as the machine has cores. `nproc` says the same number, for it reads that variable; a task with `cpu_exclusive` is bound to its
+cores.
 
 Roles of more than {bounds.HOSTS_IN_ENV} tasks have no lists in variables, because the system refuses such long ones; the hosts
 file always has all tasks.

@@ -194,6 +194,7 @@ while eval "name=\\${{BERTH_FILE_NAME_$number-}}" && [ -n "$name" ]; do
   unset "BERTH_FILE_NAME_$number" "BERTH_FILE_TEXT_$number"
   number=$((number + 1))
 done
+[ -z "${{BERTH_CPUS-}}" ] || export OMP_NUM_THREADS="${{OMP_NUM_THREADS-$BERTH_CPUS}}"
 [ -z "$kept" ] || mkdir -p -- "$kept" || exit 126
 cd {WORK} || exit 126
 [ -z "$code" ] || tar -xzf "$code" || exit 126

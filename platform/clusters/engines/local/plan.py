@@ -207,9 +207,12 @@ def _script(
 ) -> str:
     """Write what the tenant's shell reads before it becomes the program: quoted values and fixed words only."""
     values = _environment(task, workload, lease, places, user, simulated)
+    threads = {"OMP_NUM_THREADS": values["BERTH_CPUS"]} if "BERTH_CPUS" in values else {}
     lines = []
-    if container is not None:  # What the image's maker set comes first, as on every engine; nothing of the host's is seen.
-        values = {"PATH": _CONTAINER_PATH, **container.env, **values}
+    if container is None:
+        values = {**threads, **values}
+    else:  # What the image's maker set comes first, as on every engine; nothing of the host's is seen.
+        values = {"PATH": _CONTAINER_PATH, **threads, **container.env, **values}
         lines = [f"unset {name}" for name in _HOST_VARIABLES]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
     workdir = f"{places.work}/{workload.workdir}" if workload.workdir else places.work

@@ -33,6 +33,7 @@ RUNTIME_SECONDS = 365 * 86_400  # max_runtime.
 FILE_NAME_BYTES = 255  # Of one name in a path, as Linux's file systems have it.
 GRACE_SECONDS = 3_600  # checkpoint.grace: how long a stop may be held up.
 HOSTS_IN_ENV = 1_000  # Longer lists stand in the hosts file only: Linux refuses one variable above 128 KiB.
+OPENPAI_HOSTS_IN_ENV = 250  # Tasks of a role: OpenPAI has five variables for each of them, in every task.
 EXEC_PER_USER = 10  # Terminals that one person has open at once, per process.
 EXEC_FRAME_BYTES = 64 * KIB  # One message of a terminal, either way; the web server takes no larger ones.
 EXEC_PENDING_BYTES = 256 * KIB  # What was typed and not read yet; then the sender waits.

@@ -34,6 +34,10 @@ class FrameworkRole:
     ports: tuple[str, ...] = ()
     gpu_millis: int = 0
     cpu_millis: int = 1000
+    memory_bytes: int = 0
+    shm_bytes: int = 0
+    min_failed: int | None = 1  # Failed tasks that end the job; None where no number does.
+    min_succeeded: int | None = None  # Succeeded tasks that end it; None where no number does.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class FrameworkJob:
 
     `key` is a secret of this attempt, the same for all its tasks and unguessable for others (mpi only needs it); it travels in
     `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint; `checkpoint_per` says whether each
-    `role` or `task` has a directory of its own in it. `chief` is the role that ranks first.
+    `role` or `task` has a directory of its own in it. `chief` is the role that ranks first. `array_id` is
+    the id of the array that the job is one of.
     """
 
     job_id: str
@@ -54,6 +59,7 @@ class FrameworkJob:
     checkpoint_per: str = "job"
     array_index: int | None = None
     array_size: int | None = None
+    array_id: str | None = None
     tenant: str = ""
     queue: str = ""
     user: str = ""

@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import Tuple  # noqa: UP035 - python3.7 evaluates the alias below.
+from typing import Any, Tuple  # noqa: UP035 - python3.7 evaluates the alias below.
 
 KEY = os.environ.get("BERTH_ATTEMPT_KEY", "").encode()
 WAIT_SECONDS = 600.0  # The same as the default start timeout: all tasks start together, so this is ample.
@@ -40,6 +40,18 @@ REQUEST_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 65536
 THREADS = 32
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes private folders there; a longer path breaks unix sockets.
+FIXED = {
+    "OMPI_MCA_plm": "rsh",
+    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",  # Only the launcher is known to all.
+    "OMPI_MCA_hwloc_base_binding_policy": "none",  # Daemons that share a machine would bind to the same cores.
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",  # Containers mostly do; the isolation is around them.
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_plm": "ssh",
+    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
 
 Host = Tuple[int, str, int]  # noqa: UP006 - slots, address, port.
 
@@ -60,7 +72,7 @@ def read_hosts() -> dict[str, Host]:
     """Name, slots, address and port of every task that takes ranks, from the file that the engine filled in."""
     with open(os.environ["BERTH_MPI_HOSTS"], encoding="utf-8") as lines:
         entries = [line.split() for line in lines if line.strip()]
-    return {name: (int(slots), address, int(port)) for name, slots, address, port in entries}
+    return {name: (int(slots), address, int(port)) for name, slots, address, port, *_ in entries}
 
 
 # --- The side that takes ranks ---------------------------------------------------------------------------------------
@@ -118,12 +130,16 @@ class Server:
                 return
             body = json.loads(request["body"])
             connection.settimeout(None)
-            if body["do"] == "run":
-                self._run(connection, body["command"])
-                return
-            connection.sendall(b"ok\n")
-            if body["do"] == "end":
-                self.ended.set()
+            self.handle(connection, body)
+
+    def handle(self, connection: socket.socket, body: dict[str, Any]) -> None:
+        """Do what one request asks for."""
+        if body["do"] == "run":
+            self._run(connection, body["command"])
+            return
+        connection.sendall(b"ok\n")
+        if body["do"] == "end":
+            self.ended.set()
 
     def _run(self, connection: socket.socket, command: str) -> None:
         """Run a command for the client, passing on its output, until either side ends."""
@@ -203,20 +219,11 @@ def launcher_environment(hosts: dict[str, Host]) -> dict[str, str]:
     """What makes mpirun use the tasks of this job. Variables that the user set stay as they are."""
     agent = f"{sys.executable} {os.path.abspath(__file__)} agent"
     wanted = {
-        "OMPI_MCA_plm": "rsh",
+        **FIXED,
         "OMPI_MCA_plm_rsh_agent": agent,
-        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",  # Only the launcher is known to all.
         "OMPI_MCA_orte_default_hostfile": os.environ["BERTH_MPI_HOSTFILE"],
-        "OMPI_MCA_hwloc_base_binding_policy": "none",  # Daemons that share a machine would bind to the same cores.
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",  # Containers mostly do; the isolation is around them.
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_plm": "ssh",
         "PRTE_MCA_plm_ssh_agent": agent,
-        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "PRTE_MCA_prte_default_hostfile": os.environ["BERTH_MPI_HOSTFILE"],
-        "PRTE_MCA_hwloc_default_binding_policy": "none",
-        "PRTE_ALLOW_RUN_AS_ROOT": "1",
-        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
     if all(is_loopback(address) for _, address, _ in hosts.values()):
         for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"):
@@ -271,12 +278,12 @@ def each(hosts: dict[str, Host], action: Callable[[Host], bool]) -> dict[str, bo
     return results
 
 
-def request(host: Host, body: dict[str, str]) -> bool:
+def request(host: Host, body: dict[str, Any]) -> bool:
     with ask(host, body) as connection:
         return read_line(connection) == b"ok"
 
 
-def ask(host: Host, body: dict[str, str]) -> socket.socket:
+def ask(host: Host, body: dict[str, Any]) -> socket.socket:
     """Open a connection and put a signed request on it."""
     _, address, port = host
     connection = socket.create_connection((address, port), timeout=CONNECT_SECONDS)
@@ -313,9 +320,11 @@ def sign(nonce: str, body: str) -> str:
 
 
 def read_line(connection: socket.socket) -> bytes:
+    """One line, and nothing of what comes behind it."""
     data = b""
     while not data.endswith(b"\n"):
-        piece = connection.recv(4096)
+        seen = connection.recv(4096, socket.MSG_PEEK)
+        piece = connection.recv(seen.find(b"\n") + 1 or len(seen)) if seen else b""
         if not piece or len(data) > REQUEST_BYTES_MAX:
             raise ValueError("the other side ended in the middle of a line")
         data += piece

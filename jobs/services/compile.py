@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from django.conf import settings
 
@@ -152,6 +153,10 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
                     ports=role.ports,
                     gpu_millis=role.resources.gpu.millis,
                     cpu_millis=role.resources.cpu_millis,
+                    memory_bytes=role.resources.memory_bytes,
+                    shm_bytes=role.resources.shm_bytes,
+                    min_failed=_threshold(spec, name, "min_failed", 1),
+                    min_succeeded=_threshold(spec, name, "min_succeeded", None),
                 )
                 for name, role in spec.roles.items()
             ),
@@ -160,6 +165,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             checkpoint_per=spec.checkpoint.per if spec.checkpoint is not None else "job",
             array_index=job.array_index,
             array_size=spec.array.size if spec.array is not None and job.array_index is not None else None,
+            array_id=str(job.parent_id) if job.parent_id is not None else None,
             tenant=tenant.name,
             queue=around.queues.get(job.queue_id, ""),
             user=around.users.get(job.user_id, ""),
@@ -167,6 +173,12 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             chief=chief_of(spec, spec.roles),
         )
     )
+
+
+def _threshold(spec: JobSpec, role: str, name: Literal["min_failed", "min_succeeded"], default: int | None) -> int | None:
+    rule = spec.completion.roles.get(role)
+    count = getattr(rule, name) if rule is not None else None
+    return default if count is None else count if isinstance(count, int) else None
 
 
 def _attempt_key(attempt_id: uuid.UUID) -> str:

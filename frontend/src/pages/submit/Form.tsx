@@ -14,7 +14,7 @@ import { Sections } from './Sections';
 import { words } from './text';
 
 /** How frameworks write their own names, where that is not as in a job file. */
-const SPELT: Partial<Record<string, string>> = { jax: 'JAX', pytorch: 'PyTorch', mpi: 'MPI' };
+const SPELT: Partial<Record<string, string>> = { jax: 'JAX', pytorch: 'PyTorch', mpi: 'MPI', openpai: 'OpenPAI', slurm: 'Slurm' };
 
 export function Form({ edit, schema, offers, tenant, setTenant, open, problems, reason, setReason }: { edit: Edit; schema: Schema | undefined; offers: Offers; tenant: string; setTenant: (tenant: string) => void; open: string[]; problems: readonly FieldProblem[]; reason: string; setReason: (text: string) => void }) {
   const t = useText(words);

@@ -13,9 +13,9 @@ from typing import Any
 from jobs import bounds
 from jobs.conversion.names import env_name, job_name, port_name, role_name, unique
 from jobs.conversion.notes import Findings
+from jobs.conversion.openpai_commands import judge_commands
 from jobs.conversion.openpai_fields import FieldReader
-from jobs.conversion.shell import entry_of, names_read, settings, tell_secrets
-from jobs.frameworks.environment import variable_part
+from jobs.frameworks.openpai import PORT_NAMES, ROLE_NAME
 from jobs.spec.advice import is_secret_name
 from jobs.spec.documents import Format, read_text
 from jobs.spec.values import GIT_REF, GIT_URL
@@ -23,7 +23,6 @@ from kernel import limits
 from kernel.words import NO_HINT, Text
 
 EXPRESSION = re.compile(r"<%([^%<>]{0,200})%>")
-VARIABLES_MAX = 200  # That one command reads; no real one reads a tenth.
 GIT_HOST = re.compile(r"(?:https://|ssh://|git@)?[\w.-]*(?:github|gitlab|gitee|bitbucket)[\w.-]*[:/]")
 URI_LENGTH = 1_024
 KNOWN = (
@@ -35,18 +34,6 @@ ROLE_KEYS = (
     *("resourcePerInstance", "commands", "prerequisites"),
 )
 PRIORITY_CLASSES = {"prod": "high", "test": "normal", "oppo": "low"}
-VARIABLES = {
-    "PAI_JOB_NAME": '"$BERTH_JOB_NAME"',
-    "PAI_USER_NAME": '"$BERTH_USER"',
-    "PAI_CURRENT_TASK_ROLE_NAME": '"$BERTH_ROLE"',
-    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": '"$BERTH_INDEX"',
-    "PAI_TASK_INDEX": '"$BERTH_INDEX"',
-    "PAI_CURRENT_CONTAINER_IP": '"$BERTH_HOST"',
-    "PAI_CONTAINER_HOST_IP": '"$BERTH_HOST"',
-    "PAI_HOST_IP": '"$BERTH_HOST"',
-    "PAI_WORK_DIR": '"$PWD"',
-    "PAI_TASK_ROLE_LIST": '"$BERTH_ROLES"',
-}
 V1_MESSAGE = Text(
     "This is a job of OpenPAI's protocol v1; only protocol v2 is converted.",
     "这是 OpenPAI 协议 v1 的作业；只转换协议 v2。",
@@ -124,7 +111,7 @@ class _Conversion:
                 self._findings.lost("unknown_key", key, read.line(key), name=key)
             elif key in ("version", "contributor", "description") and job[key]:
                 self._findings.lost("described", key, read.line(key), name=key)
-        spec: dict[str, Any] = {"name": self._name()}
+        spec: dict[str, Any] = {"name": self._name(), "framework": "openpai"}
         hived = self._hived(spec)
         self._image(spec)
         self._code(spec)
@@ -397,7 +384,9 @@ class _Conversion:
                 f"taskRoles.{name}.instances", f"roles.{self._names[name]}.replicas", self._read.line(*place, "instances")
             )
         self._resources(name, role, hived, made)
-        made["command"] = self._command(name, role)
+        made["command"] = ["/bin/bash", "-c", self._command(name, role)]
+        if self._names[name].replace("-", "_") != name:
+            made.setdefault("env", {})[ROLE_NAME] = name
         return made
 
     def _resources(self, name: str, role: dict[str, Any], hived: dict[str, Any], made: dict[str, Any]) -> None:
@@ -457,12 +446,14 @@ class _Conversion:
     def _ports(self, name: str, given: dict[str, Any], made: dict[str, Any]) -> None:
         place = ("taskRoles", name, "resourcePerInstance", "ports")
         ports: list[str] = []
+        labels: dict[str, list[str]] = {}
         for label in self._read.mapping(given, "ports", place[:-1]):
             count = self._read.whole(given["ports"], label, place, least=1) or 1
             own: list[str] = []
             for index in range(min(count, bounds.PORTS_PER_ROLE + 1)):
                 own.append(unique(port_name(label if index == 0 else f"{label}-{index}"), [*ports, *own], 15))
             ports += own
+            labels[str(label)] = own
             if len(ports) > bounds.PORTS_PER_ROLE:
                 self._read.wrong(
                     place,
@@ -483,6 +474,8 @@ class _Conversion:
                 self._findings.carried(f"taskRoles.{name}.ports.{label}", f"roles.{self._names[name]}.ports", line)
         if ports:
             made["ports"] = ports
+        if any([label] != [port.replace("-", "_") for port in own] for label, own in labels.items()):
+            made["env"] = {PORT_NAMES: ";".join(f"{label}:{','.join(own)}" for label, own in labels.items())}
 
     def _command(self, name: str, role: dict[str, Any]) -> str:
         place = ("taskRoles", name)
@@ -506,13 +499,26 @@ class _Conversion:
                 )
         if len(commands) > 1:
             self._findings.changed("commands_joined", f"taskRoles.{name}.commands", self._read.line(*place, "commands"))
-        tell_secrets("\n".join(commands), self._findings, f"taskRoles.{name}.commands")
+        # Judged before anything is put in: values of parameters are no text of the command's author.
+        judge_commands(self._lined(commands, place), self._findings, f"taskRoles.{name}.commands", tasks=self._task_count())
         text = self._fill("\n".join(commands), name, role)
         line = self._read.line(*place, "commands")
-        read = names_read(text, "PAI_")[:VARIABLES_MAX]
-        lines = settings(read, self._variables(read), self._findings, f"taskRoles.{name}.commands")
         self._findings.carried(f"taskRoles.{name}.commands", f"roles.{self._names[name]}.command", line)
-        return "\n".join([*lines, *(["set -e"] if len(commands) > 1 else []), text])
+        return "\n".join([*(["set -e"] if len(commands) > 1 else []), text])
+
+    def _task_count(self) -> int:
+        return sum(count for role in self._roles.values() if isinstance(count := role.get("instances", 1), int))
+
+    def _lined(self, commands: list[str], place: tuple[str | int, ...]) -> list[tuple[str, int | None]]:
+        """Commands with their lines in the file, as far as they stand where the role has them."""
+        every = self._read.line(*place, "commands")
+        own = iter(
+            (text.strip(), self._read.line(*place, "commands", index))
+            for index, entry in enumerate(self._roles[str(place[1])].get("commands") or [])
+            if (text := str(entry))
+        )
+        lines = dict(own)
+        return [(command, lines.get(command, every)) for command in commands]
 
     def _commands(self, role: dict[str, Any], place: tuple[str | int, ...]) -> list[str]:
         return [text for text in self._texts(role, "commands", place) if text]
@@ -530,27 +536,6 @@ class _Conversion:
             else:
                 found.append(_scalar(entry).strip())
         return found
-
-    def _variables(self, read: list[str]) -> dict[str, str]:
-        """Those of OpenPAI's variables that are read, in terms of Berth's (its manual, "environmental variables")."""
-        found = {**VARIABLES}
-        for name, after in self._names.items():
-            role = variable_part(after)
-            found[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = f'"$BERTH_{role}_COUNT"'
-            for variable in read:
-                address, port = f"PAI_HOST_IP_{name}_", f"PAI_PORT_LIST_{name}_"
-                if variable.startswith(address) and (index := _index(variable.removeprefix(address))) is not None:
-                    found[variable] = entry_of(f"BERTH_{role}_HOSTS", index)
-                if variable.startswith(port):
-                    number, _, label = variable.removeprefix(port).partition("_")
-                    if (index := _index(number)) is not None and label in self._ports_of(name):
-                        found[variable] = entry_of(f"BERTH_{role}_PORTS_{variable_part(port_name(label))}", index)
-        return found
-
-    def _ports_of(self, name: str) -> dict[str, Any]:
-        given = self._roles[name].get("resourcePerInstance")
-        ports = given.get("ports") if isinstance(given, dict) else None
-        return ports if isinstance(ports, dict) else {}
 
     # --- Expressions -------------------------------------------------------------------------------------------------
 
@@ -615,10 +600,6 @@ class _Conversion:
         line = self._read.line(key, *path.split(".")) if key == "parameters" else self._read.line(key, path)
         self._findings.changed("secret_named", f"{key}.{path}", line, name=path, variable=variable)
         return f"${{{variable}}}"
-
-
-def _index(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 and int(text) < bounds.HOSTS_IN_ENV else None
 
 
 def _look_up(holder: Any, path: str) -> str | None:

@@ -36,9 +36,16 @@ MAYBE_VALUE = {"exclusive": "", "get-user-env": "", "nice": "", "no-kill": "k", 
 NAMES = {**WITH_VALUE, **WITHOUT_VALUE, **MAYBE_VALUE}
 LETTERS = {letter: name for name, letter in NAMES.items() if letter}
 PART_ENDS = frozenset({"hetjob", "packjob"})  # Between the parts of a heterogeneous job; the second is its name before 20.02.
-UNTOLD = frozenset({"export", "wrap"})  # Options whose values may hold secrets, which no note repeats.
+ALIASES = {"tasks-per-node": "ntasks-per-node"}  # Taken by Slurm, and in no manual.
 LINE_LENGTH = 8_192  # Of one #SBATCH line; longer than what a shell's user ever wrote.
 WORDS_MAX = 1_000  # In the directives of one script.
+
+
+HETJOB = Text("A heterogeneous job has parts that differ; another one begins here.", "异构作业的各部分不同；另一部分从这里开始。")
+HETJOB_HINT = Text(
+    "Write each part as a role with a command of its own: roles: {first: {...}, second: {...}}.",
+    "请把每一部分写成一个有自己命令的角色：roles: {first: {...}, second: {...}}。",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,9 @@ class SbatchOption:
 
 
 def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[str, SbatchOption]:
-    """The options of a script; of one that is given again, the last counts, as for Slurm.
-
-    Of a heterogeneous job they are those of its first part: each line `hetjob` begins the next one."""
+    """The options of a script; of one that is given again, the last counts, as for Slurm."""
     found: dict[str, SbatchOption] = {}
-    count, part = 0, 1
+    count = 0
     for line, text in directives:
         if len(text) > LINE_LENGTH:
             findings.wrong(
@@ -78,16 +83,9 @@ def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[
             )
             return found
         if set(words) & PART_ENDS:
-            part += 1
-            findings.lost("hetjob", words[0], line, part=part)
-            continue
-        for option in _options(words, line, findings):
-            if part == 1:
-                found[option.name] = option
-            else:
-                is_told = option.value and option.name not in UNTOLD
-                asked = f"--{option.name}={option.value}" if is_told else f"--{option.name}"
-                findings.lost("hetjob_option", f"--{option.name}", line, part=part, option=asked)
+            findings.wrong(f"/line/{line}", "hetjob", HETJOB, HETJOB_HINT, line=line)
+            return found
+        found.update((option.name, option) for option in _options(words, line, findings))
     return found
 
 
@@ -155,6 +153,8 @@ def _letters(letters: str, rest: Iterator[str], line: int, findings: Findings) -
 
 
 def _completed(name: str) -> str | None:
-    """The option that a beginning stands for, where only one begins so."""
+    """The option that another name or a beginning stands for, where only one begins so."""
+    if name in ALIASES:
+        return ALIASES[name]
     found = [known for known in NAMES if known.startswith(name)] if name else []
     return found[0] if len(found) == 1 else None

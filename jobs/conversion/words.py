@@ -41,12 +41,6 @@ WORDS: dict[str, Words] = {
     "value_lowered": Words(
         Text("@value@ became @most@, the most that is allowed here.", "@value@ 改为 @most@，这里允许的最大值。")
     ),
-    "variables": Words(
-        Text("The command sets @names@ from Berth's variables before it begins.", "命令开始前会用 Berth 的变量设置 @names@。"),
-        Text(
-            "Read Berth's own variables where you can: docs/environment.md.", "建议改用 Berth 自己的变量：docs/environment.md。"
-        ),
-    ),
     "unknown_variable": Words(
         Text("Nothing here sets @name@, which the command reads.", "命令读取的 @name@ 在这里没有人设置。"),
         Text("Set it under env:, or use one of Berth's variables.", "在 env: 下设置它，或改用 Berth 的变量。"),
@@ -283,91 +277,91 @@ WORDS: dict[str, Words] = {
         Text("@name@ machines became exactly @count@ tasks.", "@name@ 台机器改为正好 @count@ 个任务。"),
         Text("Write replicas: {min: M, max: N}.", "请写 replicas: {min: M, max: N}。"),
     ),
-    "cores_of_one": Words(
-        Text(
-            "@count@ tasks on one machine, started by nothing in the script, became one task with @count@ times the cores.",
-            "脚本没有启动的单机 @count@ 个任务改为一个任务，核数为 @count@ 倍。",
-        )
-    ),
-    "tasks_everywhere": Words(
-        Text(
-            "The script runs in each of the @count@ tasks, not in the first alone.",
-            "脚本在 @count@ 个任务中都运行，而不只在第一个。",
-        ),
-        Text('What only one task may do: test "$BERTH_RANK" = 0 && ...', '只应由一个任务做的事：test "$BERTH_RANK" = 0 && ...'),
-    ),
     "tasks_anywhere": Words(
         Text(
             "Tasks may share a machine; there they were spread over @count@.", "任务可能在同一台机器上；原来分布在 @count@ 台。"
         ),
         Text("Write placement: {together: spread} to keep them apart.", "如需分开，请写 placement: {together: spread}。"),
     ),
-    "srun": Words(
-        Text("srun runs its command where it stands; its options are passed over.", "srun 就地运行其命令，忽略其选项。"),
-        Text("Remove srun where you can.", "请尽量去掉 srun。"),
+    "late_directive": Words(
+        Text("It stands behind the first command, where Slurm does not read it either.", "它在第一条命令之后，Slurm 也不会读取。")
     ),
+    "unsupported": Words(Text("@option@ has no counterpart here.", "@option@ 在这里没有对应。")),
+    "shell_unread": Words(
+        Text(
+            "The shell text from here on could not be read: what it asks of Slurm is not judged, but it runs as it is.",
+            "无法读懂从这里开始的 shell 文本：没有检查它对 Slurm 的要求，但会原样运行。",
+        ),
+        Text("Check it: bash -n FILE.", "请检查：bash -n FILE。"),
+    ),
+    "srun": Words(
+        Text(
+            "The script runs in the first task; srun starts processes in all tasks of the job. The image needs python3.",
+            "脚本在第一个任务中运行；srun 在作业的各任务中启动进程。镜像需含 python3。",
+        ),
+        Text(
+            "Programs of MPI are started with mpirun in place of srun: Slurm's PMI is not here.",
+            "MPI 程序请用 mpirun 代替 srun 启动：这里没有 Slurm 的 PMI。",
+        ),
+    ),
+    "srun_later": Words(
+        Text(
+            "Options of this srun are known only when the script runs: it ends with a sentence where one means nothing here.",
+            "此处 srun 的选项在脚本运行时才能确定：若有选项在这里没有意义，它会说明并结束。",
+        )
+    ),
+    "srun_idle": Words(Text("@names@ of srun has no counterpart and is passed over.", "srun 的 @names@ 没有对应，已忽略。")),
     "mpirun": Words(
         Text(
-            "@name@ starts ranks in the tasks of the job (framework: mpi); the image needs Open MPI and python3.",
-            "@name@ 在作业的各任务中启动进程（framework: mpi）；镜像需含 Open MPI 和 python3。",
+            "@name@ starts ranks in the tasks of the job; the image needs Open MPI and python3.",
+            "@name@ 在作业的各任务中启动进程；镜像需含 Open MPI 和 python3。",
         )
+    ),
+    "idle_nodes": Words(
+        Text(
+            "The script runs in the first of @count@ tasks, and nothing in it starts anything in the others with srun or mpirun.",
+            "脚本在 @count@ 个任务的第一个中运行，其中没有用 srun 或 mpirun 在其他任务中启动任何内容。",
+        ),
+        Text(
+            "Ask for one node, or start what runs in all of them with srun.",
+            "请只申请一个节点，或用 srun 启动要在各节点运行的内容。",
+        ),
+    ),
+    "first_task": Words(
+        Text(
+            "The script runs in the first of @count@ tasks, as with Slurm.",
+            "与 Slurm 相同，脚本在 @count@ 个任务的第一个中运行。",
+        )
+    ),
+    "task_nodes": Words(
+        Text(
+            "Each of the @count@ tasks is a node of its own here, because the script says nothing of nodes.",
+            "脚本没有说明节点数，因此 @count@ 个任务在这里各为一个节点。",
+        ),
+        Text("Write #SBATCH --nodes=1 to keep them on one machine.", "如需在一台机器上，请写 #SBATCH --nodes=1。"),
     ),
     "modules": Words(
         Text("Modules are not loaded: software comes with the image.", "不会加载模块：软件由镜像提供。"),
         Text("Choose an image that holds it: image: NAME.", "请选择包含所需软件的镜像：image: NAME。"),
     ),
     "slurm_program": Words(
-        Text("@name@ does not exist here; the script will not find it.", "这里没有 @name@，脚本会找不到它。"),
-        Text("Use berth, or leave it out.", "请改用 berth，或删去。"),
+        Text(
+            "@name@ asks Slurm, which is not here; the script will not find it.",
+            "@name@ 查询 Slurm，而这里没有 Slurm，脚本会找不到它。",
+        ),
+        Text("Use berth outside of the job, or leave it out.", "请在作业之外使用 berth，或删去。"),
     ),
     "array_steps": Words(
         Text(
-            "Array @name@ became indexes 0 to @last@; SLURM_ARRAY_TASK_ID is counted from them.",
-            "数组 @name@ 改为 0 到 @last@ 的下标，SLURM_ARRAY_TASK_ID 由其换算。",
+            "Array @name@ became indexes 0 to @last@; SLURM_ARRAY_TASK_ID has Slurm's.",
+            "数组 @name@ 改为 0 到 @last@ 的下标，SLURM_ARRAY_TASK_ID 仍为 Slurm 的下标。",
         )
     ),
-    "other_shell": Words(
+    "no_ssh": Words(
+        Text("@name@ cannot reach other tasks: there is no SSH between them.", "@name@ 无法连到其他任务：任务之间没有 SSH。"),
         Text(
-            "The script is run by @name@, which cannot be given Slurm's variables or srun.",
-            "脚本由 @name@ 运行，无法为它设置 Slurm 的变量或 srun。",
-        )
-    ),
-    "late_directive": Words(
-        Text("It stands behind the first command, where Slurm does not read it either.", "它在第一条命令之后，Slurm 也不会读取。")
-    ),
-    "hetjob": Words(
-        Text(
-            "Part @part@ of the heterogeneous job begins here; only the options of the first part were converted.",
-            "异构作业的第 @part@ 部分从这里开始；只转换了第一部分的选项。",
-        ),
-        Text(
-            "Write each part as a role with a command of its own: roles: {first: {...}, second: {...}}.",
-            "请把每一部分写成一个有自己命令的角色：roles: {first: {...}, second: {...}}。",
+            "Let each task do its own part by PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX, or write framework: mpi for mpirun.",
+            "请让各任务按 PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX 完成自己的部分，或为 mpirun 写 framework: mpi。",
         ),
     ),
-    "hetjob_option": Words(
-        Text(
-            "@option@ belongs to part @part@ of the heterogeneous job and was left out.",
-            "@option@ 属于异构作业的第 @part@ 部分，已略去。",
-        )
-    ),
-    "scontrol": Words(
-        Text(
-            "scontrol show hostnames prints the address of the first task of each node; nothing else of scontrol works here.",
-            "scontrol show hostnames 会输出每个节点第一个任务的地址；scontrol 的其他功能在这里不可用。",
-        ),
-        Text(
-            "framework: pytorch sets MASTER_ADDR and MASTER_PORT; without it BERTH_HOSTS_FILE lists all tasks.",
-            "framework: pytorch 会设置 MASTER_ADDR 和 MASTER_PORT；否则 BERTH_HOSTS_FILE 列出所有任务。",
-        ),
-    ),
-    "nodes_as_asked": Words(
-        Text(
-            "SLURM_NNODES says @nodes@ and SLURM_NTASKS_PER_NODE @tasks@, as the script asks; SLURM_LOCALID is always 0, because "
-            "each task sees its own GPUs only.",
-            "SLURM_NNODES 为 @nodes@，SLURM_NTASKS_PER_NODE 为 @tasks@，与脚本申请的一致；"
-            "SLURM_LOCALID 总是 0，因为每个任务只能看到自己的 GPU。",
-        )
-    ),
-    "unsupported": Words(Text("@option@ has no counterpart here.", "@option@ 在这里没有对应。")),
 }

@@ -27,7 +27,7 @@ taskRoles:
     dockerImage: image
     resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
     commands:
-      - test "$PAI_CURRENT_TASK_ROLE_NAME" = task-role
+      - test "$PAI_CURRENT_TASK_ROLE_NAME" = task_role
       - echo "<% $parameters.word %> from $PAI_TASK_INDEX"
 defaults: {virtualCluster: vision}
 extras:
@@ -91,7 +91,7 @@ def test_a_script_for_slurm_is_dropped_explained_and_runs(sign_in: SignIn, live_
     )
     notes = page.get_by_role("region", name="night.sbatch was converted to a Berth job")
     expect(notes.get_by_text("Partition gpu says nothing about the pools here.")).to_be_visible()
-    expect(notes.get_by_text("srun runs its command where it stands")).to_be_visible()
+    expect(notes.get_by_text("srun starts processes in all tasks of the job")).to_be_visible()
     submit_and_read(page, "from-slurm", "rank 0 of 1")
 
 

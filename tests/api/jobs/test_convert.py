@@ -31,7 +31,12 @@ def test_a_script_becomes_a_job_that_is_accepted(api: Any, convert: Any, quay: Q
     made = convert({"text": SCRIPT, "name": "night.sh"}).json()
 
     assert made["from"] == "sbatch"
-    assert made["spec"] == {"name": "night", "max_runtime": 600, "command": "echo hello"}
+    assert made["spec"] == {
+        "name": "night",
+        "framework": "slurm",
+        "max_runtime": 600,
+        "command": ["/bin/sh", "-c", "echo hello"],
+    }
     assert [(entry["kind"], entry["code"], entry["line"]) for entry in made["notes"]] == [
         ("lost", "partition", 2),
         ("carried", "carried", 3),

@@ -1,7 +1,5 @@
 """OpenPAI's protocol: what each part means here, and every mistake at once."""
 
-import subprocess
-
 import pytest
 
 from jobs import bounds
@@ -66,7 +64,7 @@ def test_parameters_are_filled_in_and_not_looked_into():
     made = convert(HEAD + "parameters: {a: '<% $parameters.b %>', b: hidden, deep: {list: [1, 2]}}\n"
                    + role(commands="['x <% $parameters.a %> <%$parameters.deep.list[1]%>']"))  # fmt: skip
 
-    assert made.spec["roles"]["w"]["command"] == "x <% $parameters.b %> 2"
+    assert made.spec["roles"]["w"]["command"] == ["/bin/bash", "-c", "x <% $parameters.b %> 2"]
 
 
 def test_parameters_cannot_make_a_command_without_bound():
@@ -96,15 +94,38 @@ def test_a_script_that_is_no_repository_is_lost():
 
 
 @pytest.mark.capability("37", "Job files of OpenPAI are imported, with what is lost")
-def test_the_command_that_is_made_runs():
-    made = convert(HEAD + role(commands="['for i in 1 2; do', 'echo $PAI_TASK_INDEX-$i', 'done', 'echo $PAI_HOST_IP_w_0']"))
-    env = {"BERTH_INDEX": "3", "BERTH_W_HOSTS": "10.0.0.7,10.0.0.8", "PATH": "/usr/bin:/bin"}
+def test_commands_are_bashs_and_names_are_kept_as_they_are_spelled():
+    text = HEAD + role(commands="['a &> log &', 'wait']").replace("cpu: 1", "cpu: 1, ports: {SynPort: 2}")
+    made = convert(text.replace("w:", "Task_Role:")).spec
 
-    done = subprocess.run(
-        ["/bin/sh", "-c", made.spec["roles"]["w"]["command"]], env=env, capture_output=True, text=True, check=True
+    assert made["framework"] == "openpai"
+    assert made["roles"]["task-role"]["command"] == ["/bin/bash", "-c", "set -e\na &> log &\nwait"]
+    assert made["roles"]["task-role"]["env"] == {
+        "PAI_CONTAINER_HOST_PORT_LIST": "SynPort:synport,synport-1",
+        "PAI_CURRENT_TASK_ROLE_NAME": "Task_Role",
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mpirun -np 2 -H w-0:1,w-1:1 ./a", "sleep 10; horovodrun -np 2 --hostfile=h ./a", "if x; then mpiexec -f h ./a; fi"],
+)
+def test_mpirun_over_ssh_is_refused_and_names_the_framework(command):
+    text = HEAD + role("instances: 2", commands=f"['echo', '{command}']")
+    with pytest.raises(InvalidInput) as caught:
+        convert(text)
+
+    [entry] = caught.value.fields
+    assert (entry.code, "framework: mpi" in str(entry.hint)) == ("over_ssh", True)
+    assert convert(text.replace("instances: 2", "instances: 1"))
+
+
+def test_ssh_between_tasks_is_told_and_variables_that_nothing_sets():
+    found = codes(
+        HEAD + role("instances: 2", commands="['ssh w-1 true', 'echo $PAI_WORK_DIR $PAI_HOST_IP_w_1 $PAI_w_0_http_PORT']")
     )
 
-    assert done.stdout.split() == ["3-1", "3-2", "10.0.0.7"]
+    assert (found["no_ssh"], found["unknown_variable"]) == ("lost", "lost")
 
 
 def test_a_large_file_is_refused():
@@ -143,7 +164,7 @@ def test_the_value_of_a_parameter_that_looks_like_a_secret_is_in_nothing_that_co
     commands = "['train <% $parameters.wandb_api_key %> <% $parameters.hf.token %> <% $parameters.rate %>']"
     made = convert(HEAD + given + role(commands=commands))
 
-    assert made.spec["roles"]["w"]["command"] == "train ${wandb_api_key} ${hf_token} 0.1"
+    assert made.spec["roles"]["w"]["command"][-1] == "train ${wandb_api_key} ${hf_token} 0.1"
     assert made.spec["secrets"] == {"wandb_api_key": None, "hf_token": None}
     assert not [value for value in ("abc123", "hf_xyz") if value in repr(made)]
 

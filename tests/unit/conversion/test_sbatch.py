@@ -1,12 +1,10 @@
 """Scripts for sbatch: amounts, times and arrays in all of Slurm's ways, and a command that runs without Slurm."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from jobs.conversion import Source, convert
-from jobs.conversion.slurm_values import memory_text, read_array, read_gpus, read_memory, read_seconds
+from jobs.conversion.slurm_values import memory_text, read_gpus, read_memory, read_seconds
+from jobs.frameworks.slurm_array import read_array
 from kernel.errors import InvalidInput
 
 
@@ -66,26 +64,38 @@ def test_no_array(text):
 
 
 @pytest.mark.parametrize(
-    ("options", "replicas", "resources"),
+    ("options", "replicas", "resources", "asked"),
     [
-        (("--nodes=2", "--gpus-per-node=8"), 2, {"gpu": 8}),
+        (("--nodes=2", "--gpus-per-node=8"), 2, {"gpu": 8}, None),
         (
             ("-N 2", "--ntasks-per-node=4", "--gres=gpu:a100:4", "-c 8", "--mem=256G"),
-            8,
-            {"gpu": "a100:1", "cpu": 8, "memory": "64Gi"},
+            2,
+            {"gpu": "a100:4", "cpu": 32, "memory": "256Gi"},
+            {"SLURM_NTASKS_PER_NODE": "4", "SLURM_CPUS_PER_TASK": "8"},
         ),
-        (("-n4", "--gpus=8", "--mem-per-cpu=1G"), 4, {"gpu": 2, "memory": "1Gi"}),
-        (("-n 1", "--gpus-per-task=h100:2", "--mem-per-gpu=8G"), None, {"gpu": "h100:2", "memory": "16Gi"}),
+        (("-N 2", "--tasks-per-node 4"), 2, {"cpu": 4}, {"SLURM_NTASKS_PER_NODE": "4"}),
+        (("-N 2", "-n 3"), 2, {"cpu": 2}, {"SLURM_NTASKS": "3"}),
+        (("-N 4", "-n 2"), 2, None, {"SLURM_NTASKS": "2"}),
+        (("-n 8", "--ntasks-per-node=3"), 3, {"cpu": 3}, {"SLURM_NTASKS": "8", "SLURM_NTASKS_PER_NODE": "3"}),
+        (("-n4", "--gpus=8"), 4, {"gpu": 2}, {"SLURM_NTASKS": "4"}),
+        (("-n2", "--mem-per-cpu=1G"), 2, {"memory": "1Gi"}, {"SLURM_NTASKS": "2", "SLURM_MEM_PER_CPU": "1024"}),
+        (("-n4", "--mem=8G"), None, {"cpu": 4, "memory": "8Gi"}, {"SLURM_NTASKS": "4"}),
+        (
+            ("-n 1", "--gpus-per-task=h100:2", "--mem-per-gpu=8G"),
+            None,
+            {"gpu": "h100:2", "memory": "16Gi"},
+            {"SLURM_NTASKS": "1", "SLURM_GPUS_PER_TASK": "2", "SLURM_MEM_PER_GPU": "8192"},
+        ),
     ],
 )  # fmt: skip
-def test_amounts_of_a_script_with_srun(options, replicas, resources):
+def test_nodes_are_tasks_with_all_that_their_tasks_have(options, replicas, resources, asked):
     made = spec(*options, body="srun run")
 
-    assert (made.get("replicas"), made.get("resources")) == (replicas, resources)
+    assert (made.get("replicas"), made.get("resources"), made.get("env")) == (replicas, resources, asked)
 
 
 def test_tasks_that_nothing_starts_are_cores():
-    assert spec("--ntasks=16", "--mem=32G")["resources"] == {"cpu": 16, "memory": "32Gi"}
+    assert spec("--ntasks=16", "--mem-per-cpu=2G")["resources"] == {"cpu": 16, "memory": "32Gi"}
 
 
 def test_the_last_of_an_option_counts_and_names_may_be_cut():
@@ -119,22 +129,6 @@ def test_a_script_of_an_unknown_program_is_refused():
     assert caught.value.fields[0].code == "program"
 
 
-@pytest.mark.capability("6.23", "A converted job runs without the old system")
-def test_the_command_that_is_made_runs():
-    body = """\
-module load cuda
-srun -n 1 --cpu-bind=none echo "$SLURM_PROCID of $SLURM_NTASKS"
-LEVEL=1 srun --mem 4G echo "index $SLURM_ARRAY_TASK_ID"
-"""
-    env = {"BERTH_RANK": "2", "BERTH_WORLD_SIZE": "4", "BERTH_ARRAY_INDEX": "1", "PATH": "/usr/bin:/bin"}
-    made = spec("--array=10,20,35", "-n4", body=body)
-
-    done = subprocess.run(["/bin/sh", "-c", made["command"]], env=env, capture_output=True, text=True, check=True)
-
-    assert done.stdout.splitlines() == ["2 of 4", "index 20"]
-    assert done.stderr == ""
-
-
 def test_a_script_without_a_name_is_called_after_its_file():
     assert convert(script("-t 5"), file_name="runs/night.run.sh").spec["name"] == "night.run"
     assert convert(script("-t 5"), file_name="train").spec["name"] == "train"
@@ -158,74 +152,76 @@ def test_a_secret_that_no_job_can_name_is_left_out_without_its_value():
     assert "def456" not in repr(made)
 
 
-def test_the_parts_of_a_heterogeneous_job_are_kept_apart():
-    text = script("--nodes=1", "--mem=8G", "hetjob", "--nodes=4", "--gpus-per-node=8", "--mem=512G", "packjob", "--time=9:00")
-
-    made = convert(text)
-
-    assert made.spec == {"name": made.spec["name"], "resources": {"memory": "8Gi"}, "command": "run"}
-    lost = {note.line: (note.code, dict(note.values)) for note in made.notes if note.kind == "lost"}
-    assert lost == {
-        4: ("hetjob", {"part": "2"}),
-        5: ("hetjob_option", {"part": "2", "option": "--nodes=4"}),
-        6: ("hetjob_option", {"part": "2", "option": "--gpus-per-node=8"}),
-        7: ("hetjob_option", {"part": "2", "option": "--mem=512G"}),
-        8: ("hetjob", {"part": "3"}),
-        9: ("hetjob_option", {"part": "3", "option": "--time=9:00"}),
-    }
+def refused(body: str, *options: str) -> list[tuple[str, int | None]]:
+    with pytest.raises(InvalidInput) as caught:
+        convert(script(*options, body=body), Source.SBATCH)
+    return [(entry.code, entry.line) for entry in caught.value.fields]
 
 
-def test_a_later_part_of_a_job_tells_no_secret_either():
-    assert "hunter2" not in repr(convert(script("--nodes=1", "hetjob", "--export=PGPASSWORD=hunter2")))
+@pytest.mark.parametrize("word", ["hetjob", "packjob"])
+def test_a_heterogeneous_job_is_refused_where_its_next_part_begins(word):
+    assert refused("run", "--nodes=1", word, "--export=PGPASSWORD=hunter2") == [("hetjob", 3)]
 
 
-def run(command: str, hosts: list[str], rank: int, tmp_path: Path) -> list[str]:
-    """What a task of that rank prints."""
-    file = tmp_path / "berth-hosts"
-    file.write_text("".join(f"{place} worker {place} {host}\n" for place, host in enumerate(hosts)))
-    env = {
-        "BERTH_RANK": str(rank),
-        "BERTH_WORLD_SIZE": str(len(hosts)),
-        "BERTH_WORKER_HOSTS": ",".join(hosts),
-        "BERTH_HOSTS_FILE": str(file),
-        "PATH": "/usr/bin:/bin",
-    }
-    done = subprocess.run(["/bin/sh", "-c", command], env=env, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("srun --pty bash", "srun --multi-prog plan.conf", "srun --het-group=0,1 run", "srun run : --het-group=1 other"),
+        *("x=$(srun --bcast=/tmp/a ./a)", "f() { srun --no-such-option run; }", "cd /data; srun -N two run"),
+        *("time srun --uid 7 run", "L='srun --prolog=a'; $L run", 'bash -c "srun --x11 run"', "srun --mpi=pmix ./solve"),
+        *("srun --jobid=4711 run", "true && srun --nodelist", "if srun -Q7 run; then :; fi", "srun --test-only run"),
+        "srun --signal=USR1@60 run",
+    ],
+)  # fmt: skip
+def test_a_step_with_an_option_that_means_nothing_here_is_refused_by_its_line(line):
+    assert refused(f"echo begin\n{line}", "-N 2") == [("srun_option", 4)]
 
 
-@pytest.mark.parametrize("asked", ['scontrol show hostnames "$SLURM_JOB_NODELIST"', "scontrol show hostname"])
-def test_the_usual_way_to_the_master_address_finds_the_first_task(asked, tmp_path):
-    made = convert(script("--nodes=3", body=f"MASTER_ADDR=$({asked} | head -n 1)\necho $MASTER_ADDR; {asked} | wc -l"))
-
-    assert run(made.spec["command"], ["10.0.0.7", "10.0.0.8", "10.0.0.9"], 2, tmp_path) == ["10.0.0.7", "3"]
-    assert [note.kind for note in made.notes if note.place == "scontrol"] == ["changed"]
+@pytest.mark.parametrize("line", ["sbatch next.sh", "scancel $SLURM_JOB_ID", "scontrol requeue 7", "sbcast a /tmp/a"])
+def test_what_acts_on_slurm_is_refused(line):
+    assert refused(f"run\n{line}") == [("slurm_program", 3)]
 
 
-def test_what_else_scontrol_does_is_told_as_lost():
-    made = convert(script("-t 5", body="scontrol show hostnames\nscontrol requeue 4711"))
-
-    assert [note.code for note in made.notes if note.place == "scontrol"] == ["slurm_program", "scontrol"]
-
-
-def test_slurms_nodes_are_those_that_the_script_asks_for(tmp_path):
-    names = ("NNODES", "NTASKS_PER_NODE", "NODEID", "NTASKS", "GPUS_PER_NODE", "GPUS", "JOB_NODELIST")
-    body = "srun echo " + " ".join(f"$SLURM_{name}" for name in names)
-    made = convert(script("-N 2", "--ntasks-per-node=4", "--gres=gpu:4", body=body))
-
-    assert run(made.spec["command"], [f"10.0.0.{last}" for last in range(8)], 5, tmp_path) == ["2 4 1 8 4 8 10.0.0.0,10.0.0.4"]
-    (told,) = [note for note in made.notes if note.code == "nodes_as_asked"]
-    assert told.text("en").startswith("SLURM_NNODES says 2 and SLURM_NTASKS_PER_NODE 4")
+@pytest.mark.parametrize(
+    "line", ["# srun --pty bash\ntrue", "echo 'srun --pty bash'", "cat <<END\nsrun --pty bash\nEND", "command -v srun", "ls srun"]
+)
+def test_what_is_no_command_is_no_step(line):
+    assert "srun" not in {note.code for note in convert(script("-N 2", body=line)).notes}
 
 
-def test_tasks_that_became_cores_are_still_counted_for_the_script(tmp_path):
-    made = spec(
-        "-N 2", "--ntasks-per-node=4", "-c 2", body="echo $SLURM_NNODES $SLURM_NTASKS_PER_NODE $SLURM_NTASKS $SLURM_CPUS_PER_TASK"
-    )
+def test_what_only_the_shell_will_know_is_left_to_srun():
+    notes = {note.code: note.line for note in convert(script("-N 2", body='srun $OPTIONS run\n"$LAUNCHER" run')).notes}
 
-    assert (made["replicas"], made["resources"]) == (2, {"cpu": 8})
-    assert run(made["command"], ["10.0.0.7", "10.0.0.8"], 1, tmp_path) == ["2 4 8 2"]
+    assert notes["srun_later"] == 3
+
+
+def test_what_asks_slurm_is_told_with_its_line():
+    made = convert(script("-t 5", body="scontrol show hostnames\nsqueue -u $USER\nscontrol show job 7\nmodule load cuda"))
+
+    assert [(note.code, note.line) for note in made.notes if note.kind == "lost"] == [
+        ("slurm_program", 4),
+        ("slurm_program", 5),
+        ("modules", 6),
+    ]
+
+
+def test_a_variable_that_nothing_sets_is_told():
+    made = convert(script("-t 5", body="echo $SLURM_TMPDIR $SLURM_JOB_ID ${SLURM_OWN:-x}\nSLURM_OWN=1\n"))
+
+    assert [(note.values["name"], note.line) for note in made.notes if note.code == "unknown_variable"] == [("SLURM_TMPDIR", 3)]
+
+
+def test_nodes_in_which_nothing_is_started_are_told():
+    codes = {note.code for note in convert(script("-N 2", body="python train.py")).notes}
+
+    assert "idle_nodes" in codes
+
+
+def test_text_that_is_no_shell_is_told_and_runs_as_it_is():
+    made = convert(script("-t 5", body="echo a\nif then ("))
+
+    assert [note.line for note in made.notes if note.code == "shell_unread"] == [3]
+    assert made.spec["command"][-1] == "echo a\nif then ("
 
 
 def test_secrets_that_a_script_sets_itself_are_told_by_name():

@@ -14,8 +14,8 @@ from jobs.frameworks.srun_options import UNKNOWN
 from jobs.spec.values import shown
 from kernel.words import Text
 
-ASKING = frozenset({"squeue", "sinfo", "sacct", "sstat", "sprio", "sshare", "sreport", "sdiag", "sacctmgr", "seff", "scontrol"})
-ACTING = frozenset({"sbatch", "salloc", "scancel", "sbcast", "sattach", "strigger", "scrun"})
+ASKING = frozenset({"squeue", "sinfo", "sacct", "sstat", "sprio", "sshare", "sreport", "sdiag", "seff", "scontrol"})
+ACTING = frozenset({"sbatch", "salloc", "scancel", "sbcast", "sattach", "strigger", "scrun", "sacctmgr"})
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpiexec.hydra"})
 
 
@@ -107,4 +107,5 @@ PROGRAM_ADVICE = {
     "sattach": _OUT,
     "strigger": _OUT,
     "scrun": _OUT,
+    "sacctmgr": _OUT,
 }

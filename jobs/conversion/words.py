@@ -346,8 +346,8 @@ WORDS: dict[str, Words] = {
     ),
     "slurm_program": Words(
         Text(
-            "@name@ asks Slurm, which is not here; the script will not find it.",
-            "@name@ 查询 Slurm，而这里没有 Slurm，脚本会找不到它。",
+            "@name@ asks Slurm, which is not here: it prints nothing but a sentence to standard error.",
+            "@name@ 查询 Slurm，而这里没有 Slurm：它只在标准错误中输出一句话。",
         ),
         Text("Use berth outside of the job, or leave it out.", "请在作业之外使用 berth，或删去。"),
     ),

@@ -101,7 +101,7 @@ def launch_server() -> None:
 
 def serve_script() -> None:
     """Until the process of the script is gone, which the first task of the job is."""
-    Server().start()
+    SlurmServer().start()
     script = int(os.environ["SLURM_TASK_PID"])
     while True:
         time.sleep(IDLE_SECONDS)
@@ -115,7 +115,7 @@ def serve_script() -> None:
 
 def serve() -> int:
     """In a task that the script does not run in. The first task's end closes the connection, and with it this task."""
-    Server().start()
+    SlurmServer().start()
     deadline = time.monotonic() + mpi_agent.WAIT_SECONDS
     while True:
         try:
@@ -133,7 +133,7 @@ def serve() -> int:
     return 0
 
 
-class Server(mpi_agent.Server):
+class SlurmServer(mpi_agent.Server):
     """Answers in each task; the first one's also shares the tasks out among the steps."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class Server(mpi_agent.Server):
 
     def _allot(self, connection: socket.socket, body: dict[str, Any]) -> None:
         """Give a step its share of the tasks as soon as there is room, until its srun has ended."""
-        ask = slurm_steps.Ask(*(tuple(value) if isinstance(value, list) else value for value in body["ask"]))
+        ask = slurm_steps.StepAsk(*(tuple(value) if isinstance(value, list) else value for value in body["ask"]))
         try:
             step, shares = self._wait_for_room(connection, ask)
         except slurm_steps.Impossible as impossible:
@@ -179,7 +179,7 @@ class Server(mpi_agent.Server):
                 slurm_steps.hold(shares, self._nodes, ask, -1)
                 self._changed.notify_all()
 
-    def _wait_for_room(self, connection: socket.socket, ask: slurm_steps.Ask) -> tuple[int, list[slurm_steps.Share]]:
+    def _wait_for_room(self, connection: socket.socket, ask: slurm_steps.StepAsk) -> tuple[int, list[slurm_steps.Share]]:
         """The step's number and shares, which it then holds; no shares once its srun has ended."""
         job_cpus = int(self._own.get("SLURM_CPUS_PER_TASK", "1"))
         with self._changed:

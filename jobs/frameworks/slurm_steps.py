@@ -22,7 +22,7 @@ class Node:
         self.held_cpus, self.held_gpus, self.steps = 0, set(), 0  # type: int, set[int], int
 
 
-class Ask(NamedTuple):
+class StepAsk(NamedTuple):
     """What a step asks for. None is left to the job."""
 
     nodes: int
@@ -49,7 +49,7 @@ class Share(NamedTuple):
     gpus: tuple[int, ...] | None
 
 
-def ask_of(options: Mapping[str, str], environment: Mapping[str, str], count: int) -> Ask:
+def ask_of(options: Mapping[str, str], environment: Mapping[str, str], count: int) -> StepAsk:
     """What the options of a command line ask for in a job of so many nodes. What they leave out, the job's own options say."""
     per_node = _number(options.get("ntasks-per-node"))
     asked = options.get("nodes", "").split("-")
@@ -60,7 +60,7 @@ def ask_of(options: Mapping[str, str], environment: Mapping[str, str], count: in
         nodes = nodes or count
     gpus = _gpus_of(options, environment, nodes or min(count, tasks))
     inside = "SLURM_STEP_ID" in environment  # Started by a process of a step, which holds what this one asks for.
-    return Ask(
+    return StepAsk(
         nodes=min(nodes or count, tasks),
         tasks=tasks,
         per_node=per_node,
@@ -102,7 +102,7 @@ def _gpus_of(options: Mapping[str, str], environment: Mapping[str, str], nodes: 
     return _number(environment.get("SLURM_GPUS_PER_TASK", "").rpartition(":")[2]), None
 
 
-def allot(ask: Ask, nodes: Sequence[Node], job_cpus: int) -> list[Share] | None:
+def allot(ask: StepAsk, nodes: Sequence[Node], job_cpus: int) -> list[Share] | None:
     """The step's shares, in order of its nodes; None while it has to wait. `job_cpus` are those of one task of the job.
 
     Raises Impossible for what not even the empty job has room for."""
@@ -123,7 +123,7 @@ def allot(ask: Ask, nodes: Sequence[Node], job_cpus: int) -> list[Share] | None:
     ]
 
 
-def hold(shares: Sequence[Share], nodes: Sequence[Node], ask: Ask, sign: int = 1) -> None:
+def hold(shares: Sequence[Share], nodes: Sequence[Node], ask: StepAsk, sign: int = 1) -> None:
     """Count what a step holds, or with -1 no longer holds."""
     for share in shares:
         node = nodes[share.place]
@@ -176,7 +176,7 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _eligible(ask: Ask, nodes: Sequence[Node]) -> list[Node]:
+def _eligible(ask: StepAsk, nodes: Sequence[Node]) -> list[Node]:
     """Nodes that the step may have, those that it names first. Several tasks of a job may share an address."""
     every = {node.name for node in nodes}
     unknown = [name for name in (*ask.names, *ask.excluded) if name not in every]
@@ -188,7 +188,7 @@ def _eligible(ask: Ask, nodes: Sequence[Node]) -> list[Node]:
     return named if ask.names and enough else [*named, *(node for node in rest if node.name not in ask.names)]
 
 
-def _chosen(ask: Ask, eligible: Sequence[Node], cpus: int) -> list[tuple[Node, int]] | None:
+def _chosen(ask: StepAsk, eligible: Sequence[Node], cpus: int) -> list[tuple[Node, int]] | None:
     """Nodes in order of their place, each with its number of processes."""
     rooms = [(node, _room(ask, node, cpus)) for node in eligible]
     able = [(node, room) for node, room in rooms if room > 0]
@@ -205,7 +205,7 @@ def _chosen(ask: Ask, eligible: Sequence[Node], cpus: int) -> list[tuple[Node, i
     return _spread(ask, taken)
 
 
-def _room(ask: Ask, node: Node, cpus: int) -> int:
+def _room(ask: StepAsk, node: Node, cpus: int) -> int:
     """How many processes of the step fit on a node now."""
     room = ask.tasks if ask.overcommit else (node.cpus - (0 if ask.overlap else node.held_cpus)) // cpus
     if ask.per_node is not None:
@@ -218,7 +218,7 @@ def _room(ask: Ask, node: Node, cpus: int) -> int:
     return room
 
 
-def _spread(ask: Ask, taken: Sequence[tuple[Node, int]]) -> list[tuple[Node, int]]:
+def _spread(ask: StepAsk, taken: Sequence[tuple[Node, int]]) -> list[tuple[Node, int]]:
     """As the job's own tasks lie, where all of them run; else as evenly as there is room."""
     own = [node.tasks for node, _ in taken]
     if ask.per_node is None and sum(own) == ask.tasks and all(node.tasks <= room for node, room in taken):
@@ -231,7 +231,7 @@ def _spread(ask: Ask, taken: Sequence[tuple[Node, int]]) -> list[tuple[Node, int
     return [(node, counts[place]) for place, (node, _) in enumerate(taken)]
 
 
-def _ranks(ask: Ask, counts: Sequence[int]) -> list[tuple[int, ...]]:
+def _ranks(ask: StepAsk, counts: Sequence[int]) -> list[tuple[int, ...]]:
     """Ranks of each node: one after another, or in turn."""
     ranks: list[list[int]] = [[] for _ in counts]
     if ask.cyclic:
@@ -248,7 +248,7 @@ def _ranks(ask: Ask, counts: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(own) for own in ranks]
 
 
-def _devices(ask: Ask, node: Node, tasks: int) -> tuple[int, ...] | None:
+def _devices(ask: StepAsk, node: Node, tasks: int) -> tuple[int, ...] | None:
     wanted = ask.gpus_per_task * tasks if ask.gpus_per_task is not None else ask.gpus_per_node
     if wanted is None:
         return None

@@ -3,7 +3,7 @@
 # first task becomes the script, and the others serve the srun in it.
 files=${0%/*}
 tools=$(mktemp -d "${TMPDIR:-/tmp}/berth-slurm-XXXXXX") || exit 126
-for name in scontrol module ml; do
+for name in scontrol squeue sinfo sacct sstat sprio sshare sreport sdiag seff module ml; do
   printf '#!/bin/sh\nexec /bin/sh "%s/slurm_tools.sh" %s "$@"\n' "$files" "$name" > "$tools/$name" || exit 126
 done
 # No shell on the way: some would lose functions that bash has exported.

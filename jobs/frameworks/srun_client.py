@@ -63,7 +63,7 @@ def srun(words: list[str], serve_here: Callable[[], None]) -> int:
         ask = slurm_steps.ask_of(reading.options, os.environ, len(nodes))
         if len(nodes) == 1:
             serve_here()
-        return Run(reading.options, list(reading.command), nodes, ask).run()
+        return StepRun(reading.options, list(reading.command), nodes, ask).run()
     except srun_options.Refused as refused:
         complain(f"{refused.option}{'=' + refused.value if refused.value else ''}: {REASONS[refused.reason]}")
     except (slurm_steps.Impossible, ValueError, OSError) as error:
@@ -71,10 +71,12 @@ def srun(words: list[str], serve_here: Callable[[], None]) -> int:
     return 1
 
 
-class Run:
+class StepRun:
     """One step from its start to its end, as srun's user sees it."""
 
-    def __init__(self, options: dict[str, str], command: list[str], nodes: list[slurm_steps.Node], ask: slurm_steps.Ask) -> None:
+    def __init__(
+        self, options: dict[str, str], command: list[str], nodes: list[slurm_steps.Node], ask: slurm_steps.StepAsk
+    ) -> None:
         self._options, self._command, self._nodes, self._ask = options, command, nodes, ask
         self._selector = selectors.DefaultSelector()
         self._codes: dict[int, int] = {}

@@ -192,6 +192,7 @@ def test_steps_in_the_background_run_on_the_tasks_that_they_ask_for(tmp_path):
         ("srun -n2 -o out-%t-%2s.txt hostname; ls out*", ["out-0-00.txt", "out-1-00.txt"]),
         ("srun -n1 -D / pwd; f() { echo exported; }; export -f f; srun -n1 bash -c f", ["/", "exported"]),
         ("srun -K sh -c 'test $SLURM_PROCID = 1 || exit 7; exec sleep 60' 2>/dev/null; test $? -gt 6 && echo ended", ["ended"]),
+        ("squeue -u me 2>&1; sacct > file 2>&1; scontrol update x 2>/dev/null || echo no", ["no", "squeue: there is no Slurm"]),
         ("scontrol show hostnames | wc -l; scontrol show hostnames 'a[08-10],b'", ["2", "a08", "a09", "a10", "b"]),
         ("srun -n1 srun -n1 --label echo nested; srun -n1 no-such-command 2>/dev/null; echo $?", ["0: nested", "127"]),
         ("srun --pty bash; srun -n 99 run", ["srun: --pty: there is no terminal in a job; use berth exec", "srun: 99 tasks"]),

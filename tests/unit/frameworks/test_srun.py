@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.conversion.slurm_refusals import REFUSALS
-from jobs.frameworks.slurm_steps import Ask, Impossible, Node, allot, ask_of, compressed, hold, names_of
+from jobs.frameworks.slurm_steps import Impossible, Node, StepAsk, allot, ask_of, compressed, hold, names_of
 from jobs.frameworks.srun_client import REASONS, seconds_of
 from jobs.frameworks.srun_options import (
     IDLE,
@@ -118,7 +118,7 @@ def nodes(*cpus: int, gpus: int = 0, tasks: int = 1, name: str = "") -> list[Nod
     return [Node(place, name or f"n{place}", count, gpus, tasks) for place, count in enumerate(cpus)]
 
 
-def asked(line: str, count: int, **environment: str) -> Ask:
+def asked(line: str, count: int, **environment: str) -> StepAsk:
     return ask_of(read([*line.split(), "run"]).options, environment, count)
 
 

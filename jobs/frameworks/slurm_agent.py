@@ -163,7 +163,7 @@ class SlurmServer(mpi_agent.Server):
 
     def _allot(self, connection: socket.socket, body: dict[str, Any]) -> None:
         """Give a step its share of the tasks as soon as there is room, until its srun has ended."""
-        ask = slurm_steps.StepAsk(*(tuple(value) if isinstance(value, list) else value for value in body["ask"]))
+        ask = slurm_steps.StepAsk._make(tuple(value) if isinstance(value, list) else value for value in body["ask"])
         try:
             step, shares = self._wait_for_room(connection, ask)
         except slurm_steps.Impossible as impossible:

@@ -168,7 +168,7 @@ def test_two_steps_in_the_background_run_once_each_in_a_task_of_their_own(
 def test_an_array_of_steps_ends_as_its_scripts_do(sdk: berth.Client, live_platform: LivePlatform, code: Path) -> None:
     job, _ = ended(sdk, live_platform, FARM, code)
     assert job["state"] == "failed"
-    children = sorted(live_platform.operator.items("/jobs", parent=job["id"]), key=lambda child: child["array_index"])
+    children = sorted(live_platform.operator.items("/jobs", parent=job["id"]), key=lambda child: child["array"]["index"])
     assert [child["state"] for child in children] == ["succeeded", "failed"]
     assert children[1]["exit"]["code"] == 2
     for child, index in zip(children, (3, 5), strict=True):

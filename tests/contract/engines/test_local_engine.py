@@ -46,7 +46,7 @@ from clusters.engines.interface import (
 )
 from clusters.engines.local import LocalEngine, exits, plan, records
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, LauncherRefused, start_child, syscalls
-from clusters.engines.local.launching.verbs import SeenProcess, SignalAttempt
+from clusters.engines.local.launching.verbs import SeenProcess, SignalAttempt, StartAttempt, Started
 from clusters.engines.local.leases import Lease
 from clusters.engines.local.watch import Known
 from clusters.telemetry.metrics import METRICS, kind_of
@@ -475,6 +475,24 @@ def test_a_tasks_user_has_a_name(local: Bench) -> None:
     assert local.read_all(workload.attempt_id, FIRST).decode().splitlines() == [
         *(name, name, f"{name} {name}", f"{name} /berth/home", line, "closed")
     ]  # fmt: skip
+
+
+class AskedByAnOlderWorker(DirectLauncher):
+    def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
+        older = [json.loads(attempt.record) for attempt in attempts]
+        for record in older:
+            del record["user"]
+        return super().start([replace(item, record=json.dumps(old)) for item, old in zip(attempts, older, strict=True)])
+
+
+def test_a_worker_of_the_release_before_has_its_tasks_started_without_the_line(engine_dir: Path) -> None:
+    """The other way round nothing changes: a launcher keeps the record, whatever is in it."""
+    launcher = AskedByAnOlderWorker(policy_of(engine_dir))
+    bench = local_bench("local", engine_dir, launcher)
+    workload = bench.start(shell("cat /etc/passwd"))
+    bench.wait_for_end(workload.attempt_id)
+    assert bench.read_all(workload.attempt_id, FIRST) == Path("/etc/passwd").read_bytes()
+    end_everything(engine_dir, launcher)
 
 
 def test_a_job_may_call_its_user_otherwise(any_local: Bench) -> None:

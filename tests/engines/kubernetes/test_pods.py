@@ -319,6 +319,14 @@ def test_nothing_of_a_users_text_is_expanded(place: Place) -> None:
     assert place.bench.read_all(workload.attempt_id, FIRST) == f"{text}|$(TEXT)".encode()
 
 
+def test_a_tasks_user_is_named_in_its_environment(place: Place) -> None:
+    named = place.bench.start(shell("echo $USER $LOGNAME"))
+    otherwise = place.bench.start(shell("echo $USER $LOGNAME"), env={"USER": ("alice",)})
+    for workload, name in ((named, b"berth-tenant-1"), (otherwise, b"alice")):
+        place.bench.wait_for_end(workload.attempt_id)
+        assert place.bench.read_all(workload.attempt_id, FIRST) == name + b" berth-tenant-1\n"
+
+
 def test_a_pod_has_no_rights_and_no_token(place: Place) -> None:
     said = "id -u; grep -E 'NoNewPrivs|CapEff|CapBnd|Seccomp:' /proc/self/status; ls /var/run/secrets 2>&1; exit 0"
     first, second = place.bench.start(shell(said)), place.bench.start(shell(said), tenant=2)

@@ -257,8 +257,8 @@ WORDS: dict[str, Words] = {
     "signal": Words(
         Text("Signal @name@ is not sent before the end.", "结束前不会发送信号 @name@。"),
         Text(
-            "Write checkpoint: {path: ckpt, signal: USR1, grace: 60s}.",
-            "请写 checkpoint: {path: ckpt, signal: USR1, grace: 60s}。",
+            "Write checkpoint: {path: ckpt, signal: USR1, before_deadline: 2m, grace: 60s}.",
+            "请写 checkpoint: {path: ckpt, signal: USR1, before_deadline: 2m, grace: 60s}。",
         ),
     ),
     "whole_memory": Words(

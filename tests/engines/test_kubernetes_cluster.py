@@ -100,6 +100,23 @@ def test_two_workers_run_in_pods_and_their_log_is_followed(
     assert live_platform.operator.states(job) == ["queued", "admitted", "starting", "running", "succeeded"]
 
 
+STEPS = """srun python3 -c 'import os; print("rank", os.environ["SLURM_PROCID"], "node", os.environ["SLURM_NODEID"], flush=True)'
+srun -N1 -n1 -c1 sh -c 'echo one of $BERTH_CPUS in $OMP_NUM_THREADS' &
+srun -N1 -n1 -c1 sh -c 'echo two of $BERTH_CPUS in $OMP_NUM_THREADS' &
+wait
+test "$(scontrol show hostnames | wc -l)" = 2 && echo names"""
+
+
+def test_srun_starts_processes_in_pods(live_platform: LivePlatform, added: Json) -> None:
+    [pool] = pools_of(live_platform)
+    role = {"replicas": 2, "command": ["/bin/sh", "-c", STEPS], "resources": {"cpu": 1, "memory": "128Mi"}}
+    spec = {"name": "steps", "cluster": NAME, "pool": pool["name"], "framework": "slurm", "roles": {"worker": role}}
+    job = live_platform.submit(spec, wait=True)
+    text = live_platform.logs(job)
+    assert job["state"] == "succeeded", text
+    assert sorted(text.splitlines()) == ["names", "one of 1 in 1", "rank 0 node 0", "rank 1 node 1", "two of 1 in 1"]
+
+
 def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
     plane = own_kubernetes_cluster.control_plane
     roles = {"worker": {"replicas": 2, "command": "echo began; sleep 20; echo over", "resources": {"cpu": 1, "memory": "64Mi"}}}

@@ -108,23 +108,23 @@ def test_the_pod_of_one_task() -> None:
 
 
 def test_a_gang_without_names_waits_for_the_start_object_and_is_given_addresses_by_it() -> None:
-    asked = samples.workload(2, files={"hosts": (AddressOf("worker", 0), "\n")})
-    tasks = tuple(
-        replace(task, env={"PEER": (AddressOf("worker", 1), ":$", PortOf("worker", 1, "main")), "HOSTS": (FileOf("hosts"),)})
-        for task in asked.tasks
-    )
+    asked = samples.workload(2, files={"hosts": (AddressOf("worker", 0), "\n"), "tool.sh": ("echo",)})
+    env = {"PEER": (AddressOf("worker", 1), ":$", PortOf("worker", 1, "main")), "HOSTS": (FileOf("hosts"),)}
+    tasks = tuple(replace(task, env={**env, "TOOL": (FileOf("tool.sh"),)}) for task in asked.tasks)
     asked = replace(asked, tasks=tasks)
     gate = samples.gate(asked)
     gate = replace(gate, tasks=tuple(replace(task, ports={"main": 20_000}) for task in gate.tasks))
     plan = samples.plan(asked, gate=gate)
-    env = {item["name"]: item for item in manifests.pod(plan, 0, CONFIG)["spec"]["containers"][0]["env"]}
+    found = {item["name"]: item for item in manifests.pod(plan, 0, CONFIG)["spec"]["containers"][0]["env"]}
     start = f"b-{ATTEMPT}-start"
-    assert env["BERTH_ADDRESS_1"]["valueFrom"] == {"configMapKeyRef": {"name": start, "key": "address-1"}}
-    assert env["BERTH_STARTED"]["valueFrom"] == {"configMapKeyRef": {"name": start, "key": "go"}}
-    assert env["PEER"]["value"] == "$(BERTH_ADDRESS_1):$$20000"
-    assert env["HOSTS"]["value"] == "/berth/run/files/hosts"
-    assert env["BERTH_FILE_TEXT_0"]["value"] == "$(BERTH_ADDRESS_0)\n"
-    assert not manifests.needs_files(plan)
+    assert found["BERTH_ADDRESS_1"]["valueFrom"] == {"configMapKeyRef": {"name": start, "key": "address-1"}}
+    assert found["BERTH_STARTED"]["valueFrom"] == {"configMapKeyRef": {"name": start, "key": "go"}}
+    assert found["PEER"]["value"] == "$(BERTH_ADDRESS_1):$$20000"
+    assert found["HOSTS"]["value"] == "/berth/run/files/hosts"
+    assert found["BERTH_FILE_TEXT_0"]["value"] == "$(BERTH_ADDRESS_0)\n"
+    assert found["TOOL"]["value"] == "/berth-files/tool.sh"  # What is known by now is stored once, for all pods.
+    assert "BERTH_FILE_TEXT_1" not in found
+    assert manifests.files(plan, CONFIG)["data"] == {"tool.sh": "echo"}
     assert manifests.start(gate, ["10.0.0.1", "10.0.0.2"], CONFIG) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -174,3 +174,11 @@ def test_files_with_late_addresses_are_written_as_they_are(container: Container)
     environment = {"BERTH_FILE_NAME_0": "hosts", "BERTH_FILE_TEXT_0": text}
     process = container.start("/bin/cat", f"{container.folder}/berth/run/files/hosts", environment=environment)
     assert container.end(process)[1] == text.encode()
+
+
+@pytest.mark.parametrize(("own", "threads"), [({}, b"3"), ({"OMP_NUM_THREADS": "8"}, b"8")])
+def test_threads_are_as_many_as_the_cores_unless_image_or_job_say_otherwise(
+    container: Container, own: dict[str, str], threads: bytes
+) -> None:
+    process = container.start("/bin/sh", "-c", "echo $OMP_NUM_THREADS", environment={"BERTH_CPUS": "3", **own})
+    assert container.end(process)[1] == threads + b"\n"

@@ -500,7 +500,10 @@ class _Conversion:
         if len(commands) > 1:
             self._findings.changed("commands_joined", f"taskRoles.{name}.commands", self._read.line(*place, "commands"))
         # Judged before anything is put in: values of parameters are no text of the command's author.
-        judge_commands(self._lined(commands, place), self._findings, f"taskRoles.{name}.commands", tasks=self._task_count())
+        judged = [EXPRESSION.sub("$_", command) for command in commands]  # A word that only the shell will know.
+        judge_commands(
+            self._lined(commands, judged, place), self._findings, f"taskRoles.{name}.commands", tasks=self._task_count()
+        )
         text = self._fill("\n".join(commands), name, role)
         line = self._read.line(*place, "commands")
         self._findings.carried(f"taskRoles.{name}.commands", f"roles.{self._names[name]}.command", line)
@@ -509,8 +512,8 @@ class _Conversion:
     def _task_count(self) -> int:
         return sum(count for role in self._roles.values() if isinstance(count := role.get("instances", 1), int))
 
-    def _lined(self, commands: list[str], place: tuple[str | int, ...]) -> list[tuple[str, int | None]]:
-        """Commands with their lines in the file, as far as they stand where the role has them."""
+    def _lined(self, commands: list[str], judged: list[str], place: tuple[str | int, ...]) -> list[tuple[str, int | None]]:
+        """What is judged of commands, with their lines in the file as far as they stand where the role has them."""
         every = self._read.line(*place, "commands")
         own = iter(
             (text.strip(), self._read.line(*place, "commands", index))
@@ -518,7 +521,7 @@ class _Conversion:
             if (text := str(entry))
         )
         lines = dict(own)
-        return [(command, lines.get(command, every)) for command in commands]
+        return [(text, lines.get(command, every)) for command, text in zip(commands, judged, strict=True)]
 
     def _commands(self, role: dict[str, Any], place: tuple[str | int, ...]) -> list[str]:
         return [text for text in self._texts(role, "commands", place) if text]

@@ -39,11 +39,12 @@ _LITERAL = frozenset({"word", "number", "special_variable_name", "extglob_patter
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command as it stands: its name without a folder, UNKNOWN where a variable has it, and the words behind it."""
+    """A command as it stands: its name without its folder, UNKNOWN where a variable has it, and the words behind it."""
 
     name: str
     words: tuple[str, ...]
     line: int
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,8 @@ class _Reader:
     def _add_command(self, node: tree_sitter.Node, line: int) -> None:
         words = [self._text(child) for child in node.named_children if child.type not in _NO_WORDS]
         while words:
-            name = words[0].rpartition("/")[2]
-            self._script.commands.append(Command(name, tuple(words[1:]), line))
+            folder, _, name = words[0].rpartition("/")
+            self._script.commands.append(Command(name, tuple(words[1:]), line, folder))
             for text in _texts(name, words[1:]):
                 self._nested(text, line)
             words = _behind(name, words[1:])

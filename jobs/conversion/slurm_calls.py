@@ -35,7 +35,9 @@ def tell_calls(script: Script, amounts: Amounts, findings: Findings) -> None:
         findings.lost("shell_unread", "script", script.unread_line)
     steps = [command for command in script.commands if command.name == "srun"]
     for command in script.commands:
-        if command.name == "srun":
+        if command.folder.strip(UNKNOWN) and command.name in {"srun", "scontrol"}:
+            _refuse_folder(command, findings)
+        elif command.name == "srun":
             _judge_step(command, findings)
         elif command.name in MPIRUN:
             findings.changed("mpirun", command.name, command.line, name=command.name)
@@ -49,6 +51,15 @@ def tell_calls(script: Script, amounts: Amounts, findings: Findings) -> None:
         findings.changed("idle_nodes", "script", None, count=amounts.nodes)
     elif amounts.nodes > 1:
         findings.changed("first_task", "script", None, count=amounts.nodes)
+
+
+def _refuse_folder(command: Command, findings: Findings) -> None:
+    message = Text(
+        f"{command.name} stands in no folder {shown(command.folder)} here.",
+        f"这里的 {shown(command.folder, 'zh')} 目录中没有 {command.name}。",
+    )
+    hint = Text(f"Write {command.name} without a folder.", f"请只写 {command.name}，不带目录。")
+    findings.wrong(f"/line/{command.line}", "slurm_folder", message, hint, line=command.line)
 
 
 def _judge_step(command: Command, findings: Findings) -> None:

@@ -100,7 +100,7 @@ class Refused(Exception):
 
 
 class Reading(NamedTuple):
-    """A command line of `srun`: its options, and what it runs. Not `is_known`: words decide that are not known yet."""
+    """A command line of `srun`: its options, and what it runs. Not `is_known`: an option, or what it runs, is not known yet."""
 
     options: dict[str, str]
     idle: tuple[str, ...]
@@ -119,7 +119,7 @@ def read(words: Sequence[str], job: str = "") -> Reading:
         if word == "--":
             break
         found = _long(word, rest) if word.startswith("--") else _short(word, rest)
-        is_known = is_known and not any(UNKNOWN in name or UNKNOWN in value for name, value in found)
+        is_known = is_known and not any(UNKNOWN in name for name, _ in found)
         options.update((name, value) for name, value in found if UNKNOWN not in name)
     if rest and rest[0].startswith(UNKNOWN):
         is_known = False  # An option, or the command.

@@ -177,6 +177,11 @@ def test_a_step_with_an_option_that_means_nothing_here_is_refused_by_its_line(li
     assert refused(f"echo begin\n{line}", "-N 2") == [("srun_option", 4)]
 
 
+def test_srun_of_a_folder_is_refused():
+    assert refused("/opt/slurm/bin/srun run") == [("slurm_folder", 2)]
+    assert refused("x=$(/usr/bin/scontrol show hostnames)") == [("slurm_folder", 2)]
+
+
 @pytest.mark.parametrize("line", ["sbatch next.sh", "scancel $SLURM_JOB_ID", "scontrol requeue 7", "sbcast a /tmp/a"])
 def test_what_acts_on_slurm_is_refused(line):
     assert refused(f"run\n{line}") == [("slurm_program", 3)]

@@ -197,3 +197,27 @@ def test_cores_that_a_task_asked_for_are_what_programs_find(live_platform: LiveP
     assert live_platform.logs(job) == "3 3 3\n"
     spec = {"name": "own", "command": show, "resources": {"cpu": "500m", "memory": "64Mi"}, "env": {"OMP_NUM_THREADS": "2"}}
     assert live_platform.logs(live_platform.submit(spec, wait=True)) == "1 2 2\n"
+
+
+SAVE = """
+import os, signal, sys, time
+def save(*_):
+    time.sleep(0.3)
+    print("saved by", os.environ["SLURM_PROCID"], flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("up", os.environ["SLURM_PROCID"], flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_programs_that_srun_started_save_when_the_job_is_stopped(live_platform: LivePlatform) -> None:
+    command = ["/bin/bash", "-c", 'srun python3 -c "$PROGRAM"; echo script goes on']
+    role = {"replicas": 2, "command": command, "resources": {"cpu": 1, "memory": "128Mi"}, "env": {"PROGRAM": SAVE}}
+    job = live_platform.submit({"name": "saving", "framework": "slurm", "roles": {"worker": role}}, wait=["running"])
+    for rank in (0, 1):
+        live_platform.operator.wait_for_line(job, f"up {rank}")
+    live_platform.operator.stop(job, grace_seconds=30)
+    assert live_platform.wait(job)["state"] == "stopped"
+    assert sorted(line for line in live_platform.logs(job).splitlines() if "saved" in line) == ["saved by 0", "saved by 1"]

@@ -176,7 +176,7 @@ class SlurmServer(mpi_agent.Server):
             connection.recv(1)
         finally:
             with self._changed:
-                slurm_steps.hold(shares, self._nodes, ask, -1)
+                slurm_steps.hold(shares, self._nodes, ask, -1, time.time())
                 self._changed.notify_all()
 
     def _wait_for_room(self, connection: socket.socket, ask: slurm_steps.StepAsk) -> tuple[int, list[slurm_steps.Share]]:

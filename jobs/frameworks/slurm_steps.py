@@ -20,6 +20,7 @@ class Node:
     def __init__(self, place: int, name: str, cpus: int, gpus: int, tasks: int) -> None:
         self.place, self.name, self.cpus, self.gpus, self.tasks = place, name, cpus, gpus, tasks
         self.held_cpus, self.held_gpus, self.steps = 0, set(), 0  # type: int, set[int], int
+        self.left_at = 0.0  # When the last step on it ended.
 
 
 class StepAsk(NamedTuple):
@@ -38,6 +39,7 @@ class StepAsk(NamedTuple):
     overlap: bool = False
     overcommit: bool = False
     cyclic: bool = False
+    began_at: float = float("inf")  # When its srun was started.
 
 
 class Share(NamedTuple):
@@ -123,11 +125,12 @@ def allot(ask: StepAsk, nodes: Sequence[Node], job_cpus: int) -> list[Share] | N
     ]
 
 
-def hold(shares: Sequence[Share], nodes: Sequence[Node], ask: StepAsk, sign: int = 1) -> None:
+def hold(shares: Sequence[Share], nodes: Sequence[Node], ask: StepAsk, sign: int = 1, now: float = 0.0) -> None:
     """Count what a step holds, or with -1 no longer holds."""
     for share in shares:
         node = nodes[share.place]
         node.steps += sign
+        node.left_at = now if sign < 0 else node.left_at
         if not ask.overlap:
             node.held_cpus += sign * share.cpus
             held = set(share.gpus or ())
@@ -192,8 +195,8 @@ def _chosen(ask: StepAsk, eligible: Sequence[Node], cpus: int) -> list[tuple[Nod
     """Nodes in order of their place, each with its number of processes."""
     rooms = [(node, _room(ask, node, cpus)) for node in eligible]
     able = [(node, room) for node, room in rooms if room > 0]
-    if not ask.exact:
-        able.sort(key=lambda entry: entry[0].steps > 0)
+    # A step that ended after this srun was started ran beside it, if only for a moment: its node is not the first choice, either.
+    able.sort(key=lambda entry: (not ask.exact and entry[0].steps > 0, entry[0].left_at > ask.began_at))
     if ask.names:  # Those that are named come first, as _eligible has them.
         able.sort(key=lambda entry: entry[0].name not in ask.names)
     taken = able[: ask.nodes]

@@ -60,7 +60,7 @@ def srun(words: list[str], serve_here: Callable[[], None]) -> int:
         if not reading.command:
             raise srun_options.Refused("the command", "value")
         nodes = slurm_wire.read_nodes()
-        ask = slurm_steps.ask_of(reading.options, os.environ, len(nodes))
+        ask = slurm_steps.ask_of(reading.options, os.environ, len(nodes))._replace(began_at=began_at())
         if len(nodes) == 1:
             serve_here()
         return StepRun(reading.options, list(reading.command), nodes, ask).run()
@@ -365,6 +365,16 @@ def seconds_of(text: str) -> int | None:
     if len(parts) == 3:
         return (parts[0] * 60 + parts[1]) * 60 + parts[2]
     return parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
+
+
+def began_at() -> float:
+    """When this process was started: its interpreter alone takes longer than many a step."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8") as stat, open("/proc/uptime", encoding="utf-8") as uptime:
+            ticks = int(stat.read().rpartition(")")[2].split()[19])
+            return time.time() - float(uptime.read().split()[0]) + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return time.time()
 
 
 def complain(text: str) -> None:

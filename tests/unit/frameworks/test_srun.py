@@ -177,6 +177,17 @@ def test_what_a_step_held_is_free_when_it_ends():
     assert allot(ask, on, 1) == found
 
 
+def test_a_step_that_ended_while_the_next_one_was_starting_ran_beside_it():
+    on = nodes(1, 1)
+    ask = asked("-N1 -n1 -c1", 2)
+    found = allot(ask, on, 1)
+    assert found is not None
+    hold(found, on, ask)
+    hold(found, on, ask, -1, now=100.0)
+    beside, behind = (allot(ask._replace(began_at=moment), on, 1) for moment in (99.0, 101.0))
+    assert [[share.place for share in shares or ()] for shares in (beside, behind)] == [[1], [0]]
+
+
 def test_gpus_are_shared_out_like_cores():
     on = nodes(4, gpus=4)
     ask = asked("-n2 --gpus-per-task=1", 1)

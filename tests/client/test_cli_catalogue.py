@@ -349,5 +349,5 @@ def test_what_cannot_be_converted_is_refused_at_its_line_of_the_file(run: Any, s
 
     assert "job.sh:2" in run("convert", "job.sh").stderr
     assert run("convert", "absent.sh").exit_code == 2
-    Path("binary.sh").write_bytes(b"\xff\xfe")
+    Path("binary.sh").write_bytes(b"\x80\xff")
     assert run("convert", "binary.sh").exit_code == 2

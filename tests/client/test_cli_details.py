@@ -402,12 +402,21 @@ def test_who_is_invited_is_new_and_has_an_address_and_a_tenant(text: str, people
         ({"tags": ["a", "b\x1b[2J"]}, "Tags", "a, b"),
         ({"cluster": None}, "Where", "a100"),
         ({"max_runtime_seconds": 90}, "Runs at most", "1m 30s"),
-        ({"started_at": NOON, "ended_at": "2026-11-20T13:00:00Z", "state": "failed"}, "Ran", "1h"),
     ],
 )
 def test_a_job_tells_each_fact_in_a_line(run: Any, stub: Any, changes: dict[str, Any], label: str, value: str) -> None:
     stub.jobs = [a_job("train") | changes]
     assert facts(run("get", "train").stdout)[label] == value
+
+
+def test_a_job_ran_as_long_as_its_attempts_without_the_waits_between_them(
+    run: Any, stub: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = (("12:00", "13:00"), ("15:00", "15:30"))
+    rows = [{"started_at": f"2026-11-20T{start}:00Z", "ended_at": f"2026-11-20T{end}:00Z"} for start, end in spans]
+    monkeypatch.setitem(LISTS, "attempts", [LISTS["attempts"][0] | row for row in rows])
+    stub.jobs = [a_job("train", "failed") | {"attempt": 2}]
+    assert facts(run("get", "train").stdout)["Ran"] == "1h 30m"
 
 
 @pytest.mark.parametrize("label", ["Exit", "Array", "Labels", "Tags", "Framework", "Ended", "Runs at most", "Priority", "Why"])

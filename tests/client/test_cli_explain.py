@@ -159,4 +159,4 @@ def test_times_in_the_servers_sentences_are_on_the_clock_of_the_reader(run: Any,
     finally:
         os.environ.pop("TZ") if before is None else os.environ.__setitem__("TZ", before)
         time.tzset()
-    assert "There is room, but it is reserved from 2026-11-23 22:05 on" in told
+    assert "There is room, but it is reserved from 2026-11-23 22:05+08:00 on" in told

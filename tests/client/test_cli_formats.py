@@ -332,10 +332,10 @@ def test_an_age_is_in_its_largest_unit_and_never_negative(at: str, text: str) ->
 
 
 def test_a_time_is_on_the_clock_of_this_computer(in_shanghai: None) -> None:
-    assert formats.time_text("2026-11-20T20:30:00Z") == "2026-11-21 04:30:00"
+    assert formats.time_text("2026-11-20T20:30:00Z") == "2026-11-21 04:30:00+08:00"
     assert (
         formats.localized("Until 2026-11-20 20:30 UTC, or 2026-11-21 00:00 UTC.")
-        == "Until 2026-11-21 04:30, or 2026-11-21 08:00."
+        == "Until 2026-11-21 04:30+08:00, or 2026-11-21 08:00+08:00."
     )
     assert formats.localized("Until 2026-99-20 20:30 UTC.") == "Until 2026-99-20 20:30 UTC.", "what is no time stays"
     assert formats.said("a\nb\x1b[2J at 2026-11-20 20:30 UTC") == "a b at 2026-11-21 04:30"

@@ -116,7 +116,7 @@ def test_times_of_a_log_are_those_of_the_readers_clock(run: Any, stub: Any, in_s
     stub.jobs = [a_job("hello", "succeeded")]
     stub.logs = [a_log("a\n", 0), a_log("b\n", 2, at=None)]
 
-    assert run("logs", "hello", "--timestamps").stdout.splitlines() == ["2026-11-20 20:00:00.000 a", f"{' ' * 23} b"]
+    assert run("logs", "hello", "--timestamps").stdout.splitlines() == ["2026-11-20 20:00:00.000+08:00 a", f"{' ' * 29} b"]
     assert json.loads(run("logs", "hello", "--json").stdout.splitlines()[0])["at"] == NOON
 
 
@@ -189,10 +189,10 @@ def test_a_job_says_what_to_do_how_it_ended_and_what_it_keeps(run: Any, stub: An
 
     assert (told["Why"], told["What to do"], told["Exit"]) == ("Out of memory.", "Ask for more.", "code 1, signal SIGKILL, oom")
     assert (told["Labels"], told["Tags"], told["Framework"]) == ("project=ocr", "a, b", "torch")
-    assert (told["Held"], told["Charged to"], told["Submitted"]) == ("yes", "user", "2026-11-20 20:00:00")
+    assert (told["Held"], told["Charged to"], told["Submitted"]) == ("yes", "user", "2026-11-20 20:00:00+08:00")
     assert (told["State"], told["Problem"]) == ("cannot be read", "It is cut off.")
-    assert (told["Saved at"], told["Size"]) == ("2026-11-20 20:00:00, 1h 1m ago", "3 GiB")
-    assert (told["A preemption loses"], told["Kept until"]) == ("1m 30s", "2026-11-20 20:00:00")
+    assert (told["Saved at"], told["Size"]) == ("2026-11-20 20:00:00+08:00, 1h 1m ago", "3 GiB")
+    assert (told["A preemption loses"], told["Kept until"]) == ("1m 30s", "2026-11-20 20:00:00+08:00")
 
 
 def test_an_array_and_its_parts_are_told_apart(run: Any, stub: Any) -> None:
@@ -350,10 +350,10 @@ def test_colour_is_for_terminals_that_can(variables: dict[str, str], wanted: boo
 def test_sentences_of_the_server_have_the_readers_clock(run: Any, stub: Any, in_shanghai: None) -> None:
     reason = {**WHY, "text": "Maintenance lasts until 2026-11-23 14:05 UTC."}
     stub.jobs = [a_job("digits", "queued", reason=reason)]
-    assert "until 2026-11-23 22:05." in run("get", "digits").stdout
+    assert "until 2026-11-23 22:05+08:00." in run("get", "digits").stdout
 
     stub.fail("GET /nodes", problem(409, "conflict", "Booked until 2026-12-31 20:00 UTC."))
-    assert "until 2027-01-01 04:00." in run("nodes").stderr
+    assert "until 2027-01-01 04:00+08:00." in run("nodes").stderr
 
 
 @pytest.mark.parametrize(

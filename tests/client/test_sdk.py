@@ -133,7 +133,7 @@ def test_changes_reach_inside_and_are_sent_as_whole_keys(stub: Any, client: Any)
     assert json.loads(request.content) == {
         "changes": {
             "roles": {"worker": {"command": "true", "resources": {"cpu": 1, "memory": "32Gi"}}},
-            "env": {"A": "1", "B": 2},
+            "env": {"A": "1", "B": "2"},
         }
     }
 

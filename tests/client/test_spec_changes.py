@@ -178,8 +178,8 @@ def test_a_tenant_is_no_line_of_the_file() -> None:
         ("roles.worker.resources.memory=32Gi", ("roles", "worker", "resources", "memory"), "32Gi"),
         ("roles.worker.command=echo a=b", ("roles", "worker", "command"), "echo a=b"),
         ("env.SEED=8", ("env", "SEED"), "8"),
-        ("env.NEW=8", ("env", "NEW"), 8),
-        ("env.DEBUG=true", ("env", "DEBUG"), True),
+        ("env.NEW=8", ("env", "NEW"), "8"),
+        ("env.DEBUG=true", ("env", "DEBUG"), "true"),
         ("env.NEW='8'", ("env", "NEW"), "8"),
         ("outputs.1=日志", ("outputs", 1), "日志"),
         ("outputs=[a, b]", ("outputs",), ["a", "b"]),
@@ -233,11 +233,11 @@ def test_what_differs_is_told_leaf_by_leaf() -> None:
         ("roles.worker.command", "true", MISSING),
         ("roles.worker.replicas", 2, MISSING),
         ("roles.worker.resources.gpu", 1, MISSING),
-        ("env.NEW", MISSING, 1),
+        ("env.NEW", MISSING, "1"),
     ]
     sides = {entry["path"]: (entry["a"], entry["b"], entry["only_in"]) for entry in spec_difference(SPEC, after)}
     assert sides["env.SEED"] == ("7", "8", None)
-    assert sides["env.NEW"] == (None, 1, "b")
+    assert sides["env.NEW"] == (None, "1", "b")
     assert sides["roles.worker.replicas"] == (2, None, "a")
     assert difference(SPEC, SPEC) == []
     assert difference({"a": {}}, {"a": {"b": 1}}) == [("a", {}, MISSING), ("a.b", MISSING, 1)]
@@ -283,7 +283,10 @@ def sent(stub: Any) -> Any:
             ("--keep", "model", "--keep", "log", "--framework", "pytorch", "true"),
             {"name": "true", "command": "true", "outputs": ["model", "log"], "framework": "pytorch"},
         ),
-        (("--set", "env.A=1", "--set", "hold=true", "true"), {"name": "true", "command": "true", "env": {"A": 1}, "hold": True}),
+        (
+            ("--set", "env.A=1", "--set", "hold=true", "true"),
+            {"name": "true", "command": "true", "env": {"A": "1"}, "hold": True},
+        ),
         (("训练",), {"name": "job", "command": "训练"}),
         (("/usr/bin/python3.11", "-m", "x"), {"name": "python3", "command": "/usr/bin/python3.11 -m x"}),
         (("a" * 100,), {"name": "a" * 60, "command": "a" * 100}),

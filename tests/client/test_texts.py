@@ -36,7 +36,7 @@ def test_another_encoding_is_refused_with_its_line_and_what_to_do() -> None:
     with pytest.raises(TextUnreadable) as refused:
         decode(TEXT.encode("latin-1"), "people.csv")
     assert (refused.value.detail, "iconv" in refused.value.hint) == (
-        "people.csv is not UTF-8: line 2 holds the byte 0xF6 of another encoding.",
+        "people.csv cannot be read: line 2 holds the byte 0xF6, which is not UTF-8.",
         True,
     )
     with pytest.raises(InvalidInput) as also:

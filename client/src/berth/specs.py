@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from berth import limits
-from berth.errors import FieldProblem, SpecInvalid
+from berth.errors import FieldProblem, SpecInvalid, TextUnreadable
 from berth.texts import decode
 
 Spec = dict[str, Any]
@@ -72,7 +72,11 @@ def load_spec(source: Mapping[str, Any] | str | Path) -> SpecSource:
         raise SpecInvalid(
             f"{path} cannot be read: {error.strerror}.", hint="Name a job file, or - for standard input."
         ) from error
-    return parse_spec(decode(data, str(path)), name=str(source), folder=path.resolve().parent)
+    try:
+        text = decode(data, str(path))
+    except TextUnreadable as error:
+        raise SpecInvalid(error.detail, hint=error.hint) from error
+    return parse_spec(text, name=str(source), folder=path.resolve().parent)
 
 
 def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
@@ -270,7 +274,13 @@ def _set(target: Any, steps: Sequence[str], text: str, change: str) -> None:
         raise SpecInvalid(f"{change!r} leads through a value that has no parts.")
     place: Any = _index(target, steps[-1], change) if isinstance(target, list) else steps[-1]
     before = target[place] if isinstance(target, list) else target.get(place)
-    target[place] = text if isinstance(before, str) or _is_variable(steps) else parse_value(text)
+    target[place] = text if isinstance(before, str) else _variable(text) if _is_variable(steps) else parse_value(text)
+
+
+def _variable(text: str) -> str | None:
+    """A variable as it is written, without quotes around it; none of that name for null."""
+    value = parse_value(text)
+    return value if value is None or isinstance(value, str) else text
 
 
 def _is_variable(steps: Sequence[str]) -> bool:

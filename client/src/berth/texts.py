@@ -42,10 +42,10 @@ def _decoded(data: bytes, encoding: str, name: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
-            raise TextUnreadable(f"{name} is not {encoding}: byte {error.start} cannot be read.") from error
+            raise TextUnreadable(f"{name} cannot be read: byte {error.start} is not {encoding}.") from error
         line = data.count(b"\n", 0, error.start) + 1
         raise TextUnreadable(
-            f"{name} is not UTF-8: line {line} holds the byte 0x{data[error.start]:02X} of another encoding.",
+            f"{name} cannot be read: line {line} holds the byte 0x{data[error.start]:02X}, which is not UTF-8.",
             hint=f"iconv -f latin1 -t utf-8 {name} > new   ·   with its own encoding, such as latin1 or gb18030",
         ) from error
 

@@ -62,6 +62,10 @@ OPERATIONS = {
     "LEVEL": "级别",
     "Release held jobs: they start as soon as there is room.": "释放挂起的作业，有资源时即启动。",
     "Release held jobs.": "释放挂起的作业。",
+    "Start the next attempt without its wait.": "不再等待，启动下一次尝试。",
+    "Start the next attempt as soon as there is room, without the wait after the last one.": (
+        "有空位时立即启动下一次尝试，不再等待上次之后的间隔。"
+    ),
     "Maintenance of {count} node(s) from {start} to {end}.": "{count} 个节点的维护时间为 {start} 至 {end}。",
     "Give nodes, or a pool with --pool.": "请指定节点，或用 --pool 指定资源池。",
     "Names or ids of nodes.": "节点的名称或 ID。",

@@ -338,7 +338,7 @@ def test_a_time_is_on_the_clock_of_this_computer(in_shanghai: None) -> None:
         == "Until 2026-11-21 04:30+08:00, or 2026-11-21 08:00+08:00."
     )
     assert formats.localized("Until 2026-99-20 20:30 UTC.") == "Until 2026-99-20 20:30 UTC.", "what is no time stays"
-    assert formats.said("a\nb\x1b[2J at 2026-11-20 20:30 UTC") == "a b at 2026-11-21 04:30"
+    assert formats.said("a\nb\x1b[2J at 2026-11-20 20:30 UTC") == "a b at 2026-11-21 04:30+08:00"
 
 
 def test_a_time_without_a_zone_is_of_this_computer(in_shanghai: None) -> None:

@@ -61,4 +61,4 @@ def test_a_look_at_a_queue_in_which_nothing_changed_asks_as_little_however_many_
         quay.turn(3)  # The pass that says why they wait tells of it in events, which the next look takes in.
         quay.driver.changes.full_load_at = math.inf
         counts.append(_statements(quay.schedule))
-    assert counts[0] == counts[1] <= 18
+    assert counts[0] == counts[1] <= 19  # One of them: whether owners of waiting jobs have left.

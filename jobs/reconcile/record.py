@@ -309,13 +309,14 @@ def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
         rows = [(item.job.id, item.job.state, item.attempt.id) for item in items if not item.all_over]
         if rows:
             late = {item.attempt.id: {START_TIMEOUT: _not_started(item)} for item in items if reason == START_TIMEOUT}
-            graces = {item.attempt.id: seconds for item in items if (seconds := stop_grace(item, now)) is not None}
+            warned = items if cause == "deadline" else []
+            graces = {item.attempt.id: seconds for item in warned if (seconds := stop_grace(item, now)) is not None}
             stop_attempts(
                 rows,
                 cause=cause,
                 reason=reason,
                 grace_seconds=None,
-                graces=graces if cause == "deadline" else {},
+                graces=graces,
                 actor="system:observer",
                 now=now,
                 verdicts=late,

@@ -116,12 +116,10 @@ def saving(platform: LivePlatform, form: str, way: str) -> Json:
     )
 
 
-def give_time(platform: LivePlatform, job: Json) -> None:
-    """Let the next attempt have its time. A job whose state changes at this moment is to be changed once more (412)."""
-    wait_until(
-        lambda: platform.operator.request("PATCH", f"/jobs/{job['id']}", json={"max_runtime_seconds": 3_600}).is_success,
-        "a change of the time limit",
-    )
+def limit_time(platform: LivePlatform, job: Json, seconds: int) -> None:
+    """A job whose state changes at this moment is to be changed once more (412)."""
+    change = {"max_runtime_seconds": seconds}
+    wait_until(lambda: platform.operator.request("PATCH", f"/jobs/{job['id']}", json=change).is_success, "another time limit")
 
 
 def has_saved(platform: LivePlatform, job: Json, form: str) -> bool:
@@ -137,11 +135,11 @@ def test_a_program_saves_in_whatever_form_it_is_written_and_whatever_stops_it(li
         if way == "stop":
             platform.operator.stop(job)
         if way == "deadline":
-            platform.api("PATCH", f"/jobs/{job['id']}", {"max_runtime_seconds": 1})
+            limit_time(platform, job, 1)
     for (_, way), job in table.items():
         if way == "deadline":
             platform.wait(job, ["stopping", "queued", *ENDED])
-            give_time(platform, job)
+            limit_time(platform, job, 3_600)  # The next attempt has its time.
     all_of_it = {"name": "urgent", "command": "true", "resources": {"cpu": 60, "memory": "128Mi"}, "priority": 900}
     assert platform.submit(all_of_it, wait=True)["state"] == "succeeded"
     for (_, way), job in table.items():

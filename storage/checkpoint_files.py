@@ -10,20 +10,20 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from clusters.hostfiles import Entry, HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
+from clusters.hostfiles import Entry, HostFiles, LauncherRefused, LauncherUnavailable, Listing, MeasuredTree, host_files
 from kernel.config import current
-from kernel.errors import Conflict, NotFound, Unavailable
+from kernel.errors import Conflict, NotFound
 from kernel.words import Text
 from storage import bounds
+from storage.hostaccess import no_answer
 from storage.models import Checkpoint
 from tenants.selectors import tenant_facts
 
 HALF_WRITTEN = (".tmp", ".partial")
-_COPY_PART = ".berth-copy-"  # What `Launcher.copy_tree` leaves where it stopped.
 _OF_THE_TREE = frozenset(
     {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENOTEMPTY, errno.EISDIR, errno.ENOENT}
 )  # The job made it so: another try ends the same way.
@@ -54,7 +54,7 @@ def prepare(checkpoint: Checkpoint) -> None:
     try:
         files.prepare_checkpoint(checkpoint.location, number)
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
 
 
 def copy(source: str, checkpoint: Checkpoint) -> bool:
@@ -72,7 +72,7 @@ def _blaming(what: str) -> Iterator[None]:
     try:
         yield
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
     except LauncherRefused as error:
         raise Unreadable(f"{what}: {error}") from error
     except OSError as error:
@@ -87,19 +87,26 @@ def measure(checkpoint: Checkpoint, *, depth: int, opens: bool = False) -> Found
     also open the files of the newest checkpoint, since the next attempt will."""
     files, number = _files(checkpoint.tenant_id)
     try:
-        listing = files.list_directory(checkpoint.location, "", tenant=number, recursive=True, limit=bounds.CHECKPOINT_FILES_MAX)
+        measured = files.measure_tree(
+            checkpoint.location,
+            "",
+            tenant=number,
+            depth=depth,
+            half_written=HALF_WRITTEN,
+            limit=bounds.CHECKPOINT_FILES_MAX,
+        )
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
     except LauncherRefused as error:
         return Found(problem=str(error))
     except OSError as error:
         if error.errno != errno.ENOENT:
             return Found(problem=f"The directory cannot be listed: {error.strerror}.")
         return Found(problem="The directory is not there any more.") if checkpoint.saved_at is not None else Found()
-    found, newest = _found(listing, depth)
+    found, newest = _found(measured)
     if found.problem or not opens or newest is None:
         return found
-    return _opened(found, _below(listing.entries, newest), files, checkpoint.location, number)
+    return _opened(found, newest, files, checkpoint.location, number)
 
 
 def drop(checkpoint: Checkpoint, names: Iterable[str]) -> None:
@@ -115,15 +122,17 @@ def remove_all(location: str) -> None:
     try:
         host_files(current()).remove_tree(location)
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
 
 
-def list_folder(location: str, tenant_id: uuid.UUID, path: str, *, recursive: bool = False, limit: int) -> Listing:
+def list_folder(
+    location: str, tenant_id: uuid.UUID, path: str, *, recursive: bool = False, limit: int, start: str = ""
+) -> Listing:
     files, number = _files(tenant_id)
     try:
-        return files.list_directory(location, path, tenant=number, recursive=recursive, limit=limit)
+        return files.list_directory(location, path, tenant=number, recursive=recursive, limit=limit, start=start)
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
     except (LauncherRefused, OSError) as error:
         raise _told(error, path) from error
 
@@ -134,7 +143,7 @@ def open_for_reading(location: str, tenant_id: uuid.UUID, path: str) -> int:
     try:
         return files.open_read(location, path, tenant=number)
     except LauncherUnavailable as error:
-        raise _no_answer() from error
+        raise no_answer(error) from error
     except (LauncherRefused, OSError) as error:
         raise _told(error, path) from error
 
@@ -143,67 +152,45 @@ def _files(tenant_id: uuid.UUID) -> tuple[HostFiles, int]:
     return host_files(current()), tenant_facts([tenant_id])[tenant_id].number
 
 
-def _found(listing: Listing, depth: int) -> tuple[Found, Entry | None]:
-    """What the listing says, and the newest whole checkpoint in it."""
-    files = [entry for entry in listing.entries if entry.kind == "file"]
-    top = [entry for entry in listing.entries if entry.path.count("/") == depth - 1]
-    half = tuple(entry.path for entry in top if _is_half_written(entry.path))
-    filled = {_top_of(entry.path, depth) for entry in listing.entries if entry.kind in ("file", "link")}
-    newest: dict[str, Entry] = {}
-    for entry in top:
-        owner = entry.path.rpartition("/")[0]
-        is_newer = owner not in newest or entry.modified_at > newest[owner].modified_at
-        if entry.path in filled and entry.path not in half and is_newer:
-            newest[owner] = entry
-    oldest = min(newest.values(), key=lambda entry: entry.modified_at, default=None)
+def _found(measured: MeasuredTree) -> tuple[Found, Entry | None]:
+    """What was measured in our words, and the newest whole checkpoint in it."""
+    oldest = min(measured.newest, key=lambda entry: entry.modified_at, default=None)
     too_much = f"It holds more than {bounds.CHECKPOINT_FILES_MAX:,} files, or directories more than 64 deep."
-    problem = too_much if listing.truncated else ""
     found = Found(
         saved_at=datetime.fromtimestamp(oldest.modified_at, UTC) if oldest is not None else None,
-        size_bytes=sum(entry.held_bytes for entry in files),
-        length_bytes=sum(entry.size_bytes for entry in files),
-        file_count=len(files),
-        half_written=half,
-        problem=problem,
+        size_bytes=measured.held_bytes,
+        length_bytes=measured.length_bytes,
+        file_count=measured.file_count,
+        half_written=measured.half_written,
+        problem=too_much if measured.truncated else "",
     )
     return found, oldest
 
 
-def _is_half_written(path: str) -> bool:
-    return path.endswith(HALF_WRITTEN) or path.rpartition("/")[2].startswith(_COPY_PART)
+def _files_of(newest: Entry, files: HostFiles, location: str, number: int) -> list[str]:
+    """The first files of a checkpoint, by their paths."""
+    if newest.kind != "directory":
+        return [newest.path]
+    limit = bounds.CHECKPOINT_OPENED_MAX
+    listing = files.list_directory(location, newest.path, tenant=number, recursive=True, limit=limit)
+    return [f"{newest.path}/{entry.path}" for entry in listing.entries if entry.kind == "file"]
 
 
-def _top_of(path: str, depth: int) -> str:
-    return "/".join(path.split("/")[:depth])
-
-
-def _below(entries: Sequence[Entry], top: Entry) -> list[Entry]:
-    inside = f"{top.path}/"
-    return [entry for entry in entries if entry.kind == "file" and (entry.path == top.path or entry.path.startswith(inside))]
-
-
-def _opened(found: Found, newest: Sequence[Entry], files: HostFiles, location: str, number: int) -> Found:
-    for entry in newest[: bounds.CHECKPOINT_OPENED_MAX]:
-        try:
-            descriptor = files.open_read(location, entry.path, tenant=number)
+def _opened(found: Found, newest: Entry, files: HostFiles, location: str, number: int) -> Found:
+    path = newest.path
+    try:
+        for path in _files_of(newest, files, location, number):
+            descriptor = files.open_read(location, path, tenant=number)
             try:
                 os.pread(descriptor, 1, 0)
             finally:
                 os.close(descriptor)
-        except LauncherUnavailable as error:
-            raise _no_answer() from error
-        except (LauncherRefused, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            shown = entry.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            return replace(found, problem=f"{shown}: {why}."[:500])
+    except LauncherUnavailable as error:
+        raise no_answer(error) from error
+    except (LauncherRefused, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return replace(found, problem=f"{path}: {why}."[:500])
     return found
-
-
-def _no_answer() -> Unavailable:
-    return Unavailable(
-        Text("The part of Berth that reads tenants' files does not answer.", "读取租户文件的 Berth 组件没有应答。"),
-        retry_after_seconds=2,
-    )
 
 
 def _told(error: LauncherRefused | OSError, path: str) -> Exception:

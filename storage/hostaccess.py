@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from clusters.hostfiles import HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
+from clusters.hostfiles import HostFiles, LauncherBusy, LauncherRefused, LauncherUnavailable, Listing, host_files
 from kernel.config import current
 from kernel.errors import Conflict, NotFound, Unavailable
 from kernel.words import Text
@@ -35,9 +35,10 @@ def remove_volume(volume: Volume) -> None:
         _files().remove_tree(volume.location)
 
 
-def list_folder(volume: Volume, tenant_id: uuid.UUID, path: str, *, limit: int) -> Listing:
+def list_folder(volume: Volume, tenant_id: uuid.UUID, path: str, *, limit: int, start: str = "") -> Listing:
     with _told(volume, path):
-        return _files().list_directory(volume.location, path, tenant=_number(tenant_id), group=volume.number, limit=limit)
+        files, number = _files(), _number(tenant_id)
+        return files.list_directory(volume.location, path, tenant=number, group=volume.number, limit=limit, start=start)
 
 
 def open_for_reading(volume: Volume, tenant_id: uuid.UUID, path: str) -> int:
@@ -50,7 +51,7 @@ def exists(volume: Volume, tenant_id: uuid.UUID, path: str) -> bool:
     """Whether there is anything at a path, a link included."""
     folder, _, name = path.rpartition("/")
     try:
-        listing = list_folder(volume, tenant_id, folder, limit=MEASURED_FILES_MAX)
+        listing = list_folder(volume, tenant_id, folder, limit=1, start=name)
     except NotFound:
         return False
     return any(entry.path == name for entry in listing.entries)
@@ -81,17 +82,10 @@ def write_file(volume: Volume, tenant_id: uuid.UUID, path: str, source: Path) ->
 
 
 def measure(volume: Volume, tenant_id: uuid.UUID) -> int:
-    """Bytes of all regular files in a volume."""
+    """Bytes that all regular files in a volume hold of the disk."""
     with _told(volume, ""):
-        listing = _files().list_directory(
-            volume.location,
-            "",
-            tenant=_number(tenant_id),
-            group=volume.number,
-            recursive=True,
-            limit=MEASURED_FILES_MAX,
-        )
-    return sum(entry.size_bytes for entry in listing.entries if entry.kind == "file")
+        files, number = _files(), _number(tenant_id)
+        return files.measure_tree(volume.location, "", tenant=number, group=volume.number, limit=MEASURED_FILES_MAX).held_bytes
 
 
 def _files() -> HostFiles:
@@ -120,10 +114,7 @@ def _told(volume: Volume, path: str) -> Iterator[None]:
     try:
         yield
     except LauncherUnavailable as error:
-        raise Unavailable(
-            Text("The part of Berth that reads tenants' files does not answer.", "读取租户文件的 Berth 组件没有应答。"),
-            retry_after_seconds=2,
-        ) from error
+        raise no_answer(error) from error
     except FileExistsError as error:
         raise Conflict(
             Text(
@@ -159,6 +150,22 @@ def _told(volume: Volume, path: str) -> Iterator[None]:
 
 
 _LINK_ERRORS = frozenset({errno.ELOOP, errno.ENXIO})  # A link; a pipe without a writer.
+
+
+def no_answer(error: LauncherUnavailable) -> Unavailable:
+    """What a caller is told where nothing could be looked up: to ask again."""
+    if isinstance(error, LauncherBusy):
+        return Unavailable(
+            Text(
+                "Other listings of this tenant's files are under way, as many as may be at once.",
+                "此租户的文件正在被列出，同时进行的数量已达上限。",
+            ),
+            retry_after_seconds=5,
+        )
+    return Unavailable(
+        Text("The part of Berth that reads tenants' files does not answer.", "读取租户文件的 Berth 组件没有应答。"),
+        retry_after_seconds=2,
+    )
 
 
 def _missing(volume: Volume, path: str) -> NotFound:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kernel.errors import NotFound
+from kernel.file_names import path_of
 from storage.bounds import COPY_BYTES
 from storage.models import Artifact
 
@@ -24,8 +25,8 @@ MODE_BITS = 0o777  # No set-user bit of a job comes out of an archive.
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file or a folder of an archive. `open` gives a descriptor to read the file from, which the archive closes; None: a
-    folder. `modified_at` is in seconds since 1970."""
+    """A file or a folder of an archive, its name as text of `kernel.file_names`. `open` gives a descriptor to read the file from,
+    which the archive closes; None: a folder. `modified_at` is in seconds since 1970."""
 
     name: str
     mode: int
@@ -44,7 +45,7 @@ def pack(members: Iterable[Member]) -> Iterator[bytes]:
     """The archive in pieces of a bounded size. Raises OSError where a file became shorter while it was packed."""
     gone: list[str] = []
     for member in members:
-        header = tarfile.TarInfo(member.name)
+        header = tarfile.TarInfo(path_of(member.name))
         header.mode, header.mtime = member.mode & MODE_BITS, int(member.modified_at)
         if member.open is None:
             header.type = tarfile.DIRTYPE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -18,7 +19,7 @@ from jobs.services.checkpoints import STATES, checkpoint_json
 from kernel.clock import database_now
 from kernel.errors import NotFound
 from kernel.words import Text
-from storage.api.serializers import FileListOut, show_files
+from storage.api.serializers import FILES_QUERY, FileListOut, files_response
 from storage.downloads import archive_response, descriptor_response
 from storage.paths import shown_name
 from storage.selectors import find_checkpoint
@@ -91,13 +92,13 @@ class JobCheckpointView(ApiView):
 class JobCheckpointFilesView(ApiView):
     """What lies in a job's checkpoint directory."""
 
-    @extend_schema(operation_id="jobs_checkpoint_files", parameters=[PATH], responses=FileListOut)
+    @extend_schema(operation_id="jobs_checkpoint_files", parameters=[PATH, *FILES_QUERY], responses=FileListOut)
     def get(self, request: Request, job: str) -> Response:
         """List a folder of a job's checkpoint; without `path`, its root."""
         known_query(request, ("path",))
         kept = _kept(fetch_job(self.actor, job, "job.artifacts"))
-        found, truncated = checkpoint_browsing.list_files(kept, request.query_params.get("path", ""))
-        return Response({"items": show_files(found), "next": None, "truncated": truncated})
+        folder = request.query_params.get("path", "")
+        return files_response(request, folder, partial(checkpoint_browsing.list_files, kept, folder))
 
 
 class JobCheckpointContentView(ApiView):

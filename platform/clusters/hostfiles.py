@@ -4,23 +4,36 @@ The platform does not open a tenant's files itself. A path is always a root (a v
 relative path beneath it; every component is opened without following links, under the uid of the tenant and the group of
 the volume, by the launcher where there is one. Without root all users are one, and only the paths are guarded.
 
-Errors are the operating system's: FileNotFoundError, NotADirectoryError (a link among the parents), PermissionError, and
-`LauncherRefused` for a path that is none or a file that is not a regular one.
+Paths and names are text as `kernel.file_names` has it. Errors are the operating system's: FileNotFoundError,
+NotADirectoryError (a link among the parents), PermissionError, and `LauncherRefused` for a path that is none or a file that is
+not a regular one, `LauncherBusy` where as many look through the tenant's folders as may.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from clusters.engines.local.config import find_launcher
-from clusters.engines.local.launching import Launcher, LauncherRefused, LauncherUnavailable
-from clusters.engines.local.launching.verbs import Entry, Listing, Owner
+from clusters.engines.local.launching import Launcher, LauncherBusy, LauncherRefused, LauncherUnavailable
+from clusters.engines.local.launching.verbs import Entry, Listing, MeasuredTree, Owner
 from kernel.config import Config
+from kernel.file_names import path_of, text_of
 
-__all__ = ["Entry", "HostFiles", "LauncherRefused", "LauncherUnavailable", "Listing", "TenantFiles", "host_files"]
+__all__ = [
+    "Entry",
+    "HostFiles",
+    "LauncherBusy",
+    "LauncherRefused",
+    "LauncherUnavailable",
+    "Listing",
+    "MeasuredTree",
+    "TenantFiles",
+    "host_files",
+]
 
 
 class HostFiles(Protocol):
@@ -35,9 +48,32 @@ class HostFiles(Protocol):
         ...
 
     def list_directory(
-        self, root: str, path: str, *, tenant: int | None, group: int = 0, recursive: bool = False, limit: int = 10_000
+        self,
+        root: str,
+        path: str,
+        *,
+        tenant: int | None,
+        group: int = 0,
+        recursive: bool = False,
+        limit: int = 10_000,
+        start: str = "",
     ) -> Listing:
-        """List names with kind, size, mode and time, sorted; links are shown as links."""
+        """List names with kind, size, mode and time, in order, links as links: of a folder from the name `start` on, or all below
+        it."""
+        ...
+
+    def measure_tree(
+        self,
+        root: str,
+        path: str,
+        *,
+        tenant: int | None,
+        group: int = 0,
+        depth: int = 0,
+        half_written: Sequence[str] = (),
+        limit: int,
+    ) -> MeasuredTree:
+        """What a tree of at most so many names holds; see `MeasuredTree`."""
         ...
 
     def make_directory(self, root: str, path: str, *, tenant: int | None, group: int = 0) -> None:
@@ -85,26 +121,52 @@ class TenantFiles:
     shared_user: bool = False  # Isolation `none`: all tenants are one user.
 
     def open_read(self, root: str, path: str, *, tenant: int | None, group: int = 0) -> int:
-        return self.launcher.open_file(root, path, self._owner(tenant, group))
+        return self.launcher.open_file(root, _path(path), self._owner(tenant, group))
 
     def open_write(self, root: str, path: str, *, tenant: int | None, group: int = 0, truncate: bool = True) -> int:
         mode = 0o660 if group else 0o600
-        return self.launcher.open_file(root, path, self._owner(tenant, group), write=True, mode=mode, truncate=truncate)
+        owner = self._owner(tenant, group)
+        return self.launcher.open_file(root, _path(path), owner, write=True, mode=mode, truncate=truncate)
 
     def list_directory(
-        self, root: str, path: str, *, tenant: int | None, group: int = 0, recursive: bool = False, limit: int = 10_000
+        self,
+        root: str,
+        path: str,
+        *,
+        tenant: int | None,
+        group: int = 0,
+        recursive: bool = False,
+        limit: int = 10_000,
+        start: str = "",
     ) -> Listing:
-        return self.launcher.list_directory(root, path, self._owner(tenant, group), recursive=recursive, limit=limit)
+        owner = self._owner(tenant, group)
+        found = self.launcher.list_directory(root, _path(path), owner, recursive=recursive, limit=limit, start=_path(start))
+        return Listing(_named(found.entries), found.truncated, None if found.next is None else text_of(found.next))
+
+    def measure_tree(
+        self,
+        root: str,
+        path: str,
+        *,
+        tenant: int | None,
+        group: int = 0,
+        depth: int = 0,
+        half_written: Sequence[str] = (),
+        limit: int,
+    ) -> MeasuredTree:
+        owner = self._owner(tenant, group)
+        found = self.launcher.measure_tree(root, _path(path), owner, depth=depth, half_written=half_written, limit=limit)
+        return replace(found, newest=_named(found.newest), half_written=tuple(text_of(name) for name in found.half_written))
 
     def make_directory(self, root: str, path: str, *, tenant: int | None, group: int = 0) -> None:
-        self.launcher.make_directory(root, path, self._owner(tenant, group), mode=0o2770 if group else 0o700)
+        self.launcher.make_directory(root, _path(path), self._owner(tenant, group), mode=0o2770 if group else 0o700)
 
     def rename(self, root: str, source: str, target: str, *, tenant: int | None, group: int = 0) -> None:
-        self.launcher.rename(root, source, target, self._owner(tenant, group))
+        self.launcher.rename(root, _path(source), _path(target), self._owner(tenant, group))
 
     def remove_tree(self, root: str, path: str = "", *, tenant: int | None = None, group: int = 0) -> None:
         if path:
-            self.launcher.remove_tree(root, path, self._owner(tenant, group))
+            self.launcher.remove_tree(root, _path(path), self._owner(tenant, group))
         else:
             self.launcher.remove_tree(self.data_dir, self._relative(root), None)
 
@@ -143,6 +205,17 @@ class TenantFiles:
         if relative in ("", ".") or relative.startswith(".."):
             raise LauncherRefused(f"{path} is not below {self.data_dir}")
         return relative
+
+
+def _path(text: str) -> str:
+    try:
+        return path_of(text)
+    except ValueError as error:
+        raise LauncherRefused(f"{text!r}: {error}") from None
+
+
+def _named(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(entry if (text := text_of(entry.path)) == entry.path else replace(entry, path=text) for entry in entries)
 
 
 def host_files(config: Config, launcher: Launcher | None = None) -> HostFiles:

@@ -82,15 +82,13 @@ def slice_page(
     return rows, make_cursor([_value(rows[-1], column.name) for column in columns], scope=scope)
 
 
-def page_size(request: Request) -> int:
-    """The query parameter `limit`, between 1 and 500."""
+def page_size(request: Request, *, default: int = PAGE_SIZE, most: int = PAGE_SIZE_MAX) -> int:
+    """The query parameter `limit`, between 1 and `most`."""
     text = request.query_params.get("limit", "")
     if not text:
-        return PAGE_SIZE
-    if not (text.isascii() and text.isdecimal() and len(text) <= 6 and 1 <= int(text) <= PAGE_SIZE_MAX):
-        message = Text(
-            f"limit must be a whole number between 1 and {PAGE_SIZE_MAX}.", f"limit 须为 1 到 {PAGE_SIZE_MAX} 之间的整数。"
-        )
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 6 and 1 <= int(text) <= most):
+        message = Text(f"limit must be a whole number between 1 and {most}.", f"limit 须为 1 到 {most} 之间的整数。")
         raise InvalidInput(message, fields=[FieldError("/limit", "invalid", message)])
     return int(text)
 

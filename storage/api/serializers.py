@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from kernel.actor import Actor
 from kernel.clock import utc_text
 from kernel.limits import UPLOAD_CHUNK_BYTES
 from kernel.words import Text
-from storage.bounds import UPLOAD_KEPT
+from storage.bounds import FILES_PAGE, FILES_PAGE_MAX, UPLOAD_KEPT
 from storage.models import PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, VolumeGrant
 from storage.selectors import grants_of
-from storage.services.files import FileFacts
+from storage.services.files import FileFacts, FilePage
 from tenants.identity.access import role_allows
 from tenants.identity.api.serializers import TenantRef, UserRef
 from tenants.selectors import TenantFacts, tenant_facts, user_names
 from webapi.fields import QuantityField, UtcTimeField
+from webapi.pagination import make_cursor, page_size, read_cursor
 from webapi.refusals import detail, refusal
 from webapi.serializers import StrictSerializer
 
@@ -122,12 +126,18 @@ class FileOut(serializers.Serializer[Any]):
     modified_at = UtcTimeField()
 
 
+FILES_QUERY = [
+    OpenApiParameter("limit", int, description=f"Names per page, 1 to {FILES_PAGE_MAX}; default: {FILES_PAGE}."),
+    OpenApiParameter("cursor", str, description="`next` of the previous page, unchanged."),
+]
+
+
 class FileListOut(serializers.Serializer[Any]):
-    """A folder. `truncated`: it holds more names than the answer."""
+    """Names of a folder in order. What does not print in a name is written `\\xHH`, a backslash twice."""
 
     items = FileOut(many=True)
     next = serializers.CharField(allow_null=True)
-    truncated = serializers.BooleanField()
+    truncated = serializers.BooleanField(help_text="The folder holds more names than the answer.")
 
 
 class UploadOut(serializers.Serializer[Any]):
@@ -195,7 +205,17 @@ def show_grant(grant: VolumeGrant, tenant: TenantFacts) -> dict[str, Any]:
     }
 
 
-def show_files(files: Sequence[FileFacts]) -> list[dict[str, Any]]:
+def files_response(request: Request, folder: str, look: Callable[..., FilePage]) -> Response:
+    """A page of a folder that `look(start=..., limit=...)` gives."""
+    scope = f"{request.path}|{folder}"
+    cursor = request.query_params.get("cursor", "")
+    start = str(read_cursor(cursor, scope=scope, length=1)[0]) if cursor else ""
+    found = look(start=start, limit=page_size(request, default=FILES_PAGE, most=FILES_PAGE_MAX))
+    following = None if found.next is None else make_cursor([found.next], scope=scope)
+    return Response({"items": _show_files(found.files), "next": following, "truncated": found.truncated})
+
+
+def _show_files(files: Sequence[FileFacts]) -> list[dict[str, Any]]:
     return [
         {
             "path": file.path,

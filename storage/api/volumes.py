@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponseBase
@@ -144,13 +145,13 @@ class GrantView(ApiView):
 class FilesView(ApiView):
     """What lies in a volume."""
 
-    @extend_schema(parameters=[PATH], responses=shapes.FileListOut)
+    @extend_schema(parameters=[PATH, *shapes.FILES_QUERY], responses=shapes.FileListOut)
     def get(self, request: Request, volume_id: uuid.UUID) -> Response:
         """List a folder of a volume; without `path`, its root."""
         known_query(request, ("path",))
         volume, tenant_id = _for_files(self.actor, volume_id, "volume.files")
-        found, truncated = files.list_files(volume, tenant_id, request.query_params.get("path", ""))
-        return Response({"items": shapes.show_files(found), "next": None, "truncated": truncated})
+        folder = request.query_params.get("path", "")
+        return shapes.files_response(request, folder, partial(files.list_files, volume, tenant_id, folder))
 
 
 class ContentView(ApiView):

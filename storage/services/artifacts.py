@@ -20,6 +20,7 @@ from clusters.engines.interface import Engine, OutputFile, SupportsOutputs
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
+from kernel.file_names import is_text
 from kernel.ids import new_id
 from reconciling import bulk
 from storage import bounds, space
@@ -197,11 +198,8 @@ def _refusal(file: OutputFile, tally: _Tally) -> str | None:
         return f"an attempt keeps at most {bounds.ARTIFACT_FILES_MAX:,} files"
     if tally.size_bytes + file.size_bytes > quota:
         return f"an attempt keeps at most {quota:,} bytes"
-    try:
-        file.path.encode()
-    except UnicodeEncodeError:
-        return "their names are not UTF-8"
-    if not file.path or len(file.path) > PATH_LENGTH or "\0" in file.path or ".." in file.path.split("/") or file.path[0] == "/":
+    is_whole = is_text(file.path) and 0 < len(file.path) <= PATH_LENGTH
+    if not is_whole or ".." in file.path.split("/") or file.path[0] == "/":
         return "their names cannot be kept"
     return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from clusters.hostfiles import Entry
 from kernel.errors import Conflict
@@ -13,26 +12,15 @@ from kernel.words import Text
 from storage import bounds, checkpoint_files
 from storage.models import Checkpoint
 from storage.paths import clean_path
-from storage.services.files import FileFacts, OpenFile
+from storage.services.files import FilePage, OpenFile, file_page
 from storage.tar_stream import Member, pack
 
 
-def list_files(kept: Checkpoint, path: str) -> tuple[list[FileFacts], bool]:
-    """The names in one folder, sorted, and whether there are more than are given. NotFound if there is no such folder."""
+def list_files(kept: Checkpoint, path: str, *, start: str = "", limit: int) -> FilePage:
+    """The names in one folder, in order, from one on. NotFound if there is no such folder."""
     folder = clean_path(path)
-    listing = checkpoint_files.list_folder(kept.location, kept.tenant_id, folder, limit=bounds.LISTING_ENTRIES_MAX)
-    prefix = f"{folder}/" if folder else ""
-    found = [
-        FileFacts(
-            path=prefix + entry.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-            kind=entry.kind,
-            size_bytes=entry.size_bytes,
-            mode=entry.mode,
-            modified_at=datetime.fromtimestamp(entry.modified_at, UTC),
-        )
-        for entry in listing.entries
-    ]
-    return found, listing.truncated
+    listing = checkpoint_files.list_folder(kept.location, kept.tenant_id, folder, limit=limit, start=start)
+    return file_page(folder, listing)
 
 
 def open_file(kept: Checkpoint, path: str) -> OpenFile:

@@ -11,10 +11,11 @@ from pathlib import Path
 from django.db import transaction
 
 from activity.services import record_audit
+from clusters.hostfiles import Listing
 from kernel.actor import Actor
 from kernel.errors import NotFound, QuotaExceeded
 from kernel.words import Text
-from storage import bounds, hostaccess
+from storage import hostaccess
 from storage.models import Volume, VolumeGrant
 from storage.paths import clean_path
 from storage.services.volumes import VolumeReadOnly
@@ -34,6 +35,15 @@ class FileFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class FilePage:
+    """Names of a folder. `next`: the first name of the next page; `truncated`: there are more names than pages can give."""
+
+    files: list[FileFacts]
+    next: str | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A regular file opened for reading; the caller closes `descriptor`."""
 
@@ -42,14 +52,18 @@ class OpenFile:
     etag: str
 
 
-def list_files(volume: Volume, tenant_id: uuid.UUID, path: str) -> tuple[list[FileFacts], bool]:
-    """The names in one folder, sorted, and whether there are more than are given. NotFound if there is no such folder."""
+def list_files(volume: Volume, tenant_id: uuid.UUID, path: str, *, start: str = "", limit: int) -> FilePage:
+    """The names in one folder, in order, from one on. NotFound if there is no such folder."""
     folder = clean_path(path)
-    listing = hostaccess.list_folder(volume, tenant_id, folder, limit=bounds.LISTING_ENTRIES_MAX)
+    return file_page(folder, hostaccess.list_folder(volume, tenant_id, folder, limit=limit, start=start))
+
+
+def file_page(folder: str, listing: Listing) -> FilePage:
+    """A listing of that folder with paths from the root on."""
     prefix = f"{folder}/" if folder else ""
     found = [
         FileFacts(
-            path=prefix + _text(entry.path),
+            path=prefix + entry.path,
             kind=entry.kind,
             size_bytes=entry.size_bytes,
             mode=entry.mode,
@@ -57,7 +71,7 @@ def list_files(volume: Volume, tenant_id: uuid.UUID, path: str) -> tuple[list[Fi
         )
         for entry in listing.entries
     ]
-    return found, listing.truncated
+    return FilePage(found, listing.next, listing.truncated)
 
 
 def open_file(volume: Volume, tenant_id: uuid.UUID, path: str) -> OpenFile:
@@ -133,8 +147,3 @@ def used_bytes(volume: Volume, tenant_id: uuid.UUID, *, now: datetime) -> int:
     Volume.objects.filter(id=volume.id).update(used_bytes=used, used_read_at=now)
     volume.used_bytes, volume.used_read_at = used, now
     return used
-
-
-def _text(path: str) -> str:
-    """A name that is no UTF-8 is shown with replacement characters; it can be read by jobs, not through the API."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -36,6 +36,16 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def test_a_name_of_any_bytes_is_copied_as_it_is_and_shown_as_text(stored: Any, run: Any, work: Path) -> None:
+    stored.volumes["digits"] = {r"odd/two\x0alines \xff": b"1"}
+    done = run("cp", "digits:odd", "./")
+    assert done.exit_code == 0
+    assert os.listdir(os.fsencode(work / "odd")) == [b"two\nlines \xff"]
+    assert r"two\x0alines \xff" in done.output
+    sent = run("cp", "./odd", "digits:back")
+    assert (sent.exit_code, stored.volumes["digits"][r"back/two\x0alines \xff"]) == (0, b"1")
+
+
 # --- From the server --------------------------------------------------------------------------------------------------
 
 MODEL = {"model/weights.bin": DATA, "model/深/notes.txt": "好".encode()}

@@ -82,7 +82,8 @@ class JobFiles(JobReads):
 
     def checkpoint_files(self, job: str, path: str = "") -> Rows:
         """What lies in one folder of the job's checkpoint directory."""
-        return list_all(self._transport, f"{job_path(self.resolve(job))}/checkpoint/files", path=path or None)
+        url = f"{job_path(self.resolve(job))}/checkpoint/files"
+        return list_all(self._transport, url, path=path or None, limit=limits.FILES_PAGE)
 
     def checkpoint_tree(self, job: str, path: str = "", *, skipped: Rows | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """All files at or below a path of the checkpoint directory: where each belongs below a target, and its entry. Links and

@@ -13,6 +13,7 @@ BACKOFF_SECONDS_MAX = 10.0
 RETRY_AFTER_SECONDS_MAX = 120.0  # A longer wish of the server is an error for the user to see.
 ANSWER_BYTES = 64 * MIB  # A page of 500 jobs is about 1 MiB; more than this is not an answer of ours.
 PAGE_SIZE = 100
+FILES_PAGE = 2_000  # Names of a folder, the most that a server gives at once.
 POLL_SECONDS = 0.5
 POLL_SECONDS_MAX = 3.0
 COLLECT_SECONDS = 30.0  # From a job's end until what it left is there; large outputs may take longer.

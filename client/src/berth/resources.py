@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from berth.errors import Ambiguous, NotFound, PreconditionFailed
+from berth.limits import FILES_PAGE
 from berth.metrics import Series, read_series
 from berth.naming import is_id
 from berth.paging import iterate, list_all
@@ -430,7 +431,7 @@ class Volumes(_Resource):
 
     def files(self, volume: str, path: str = "") -> Rows:
         """What lies in one folder of the volume."""
-        return list_all(self._transport, f"/volumes/{self._id(volume)}/files", path=path or None)
+        return list_all(self._transport, f"/volumes/{self._id(volume)}/files", path=path or None, limit=FILES_PAGE)
 
     def upload(self, volume: str, source: str | Path, path: str, *, progress: Progress | None = None) -> Row:
         """Send one file to `path` on the volume; takes up where an interrupted one stopped."""

@@ -20,6 +20,7 @@ import httpx2
 
 from berth import limits
 from berth.errors import ApiError, ChecksumMismatch, FileRefused, NotFound
+from berth.file_names import path_of, text_of
 from berth.transport import Call, Transport, backoff_seconds, post
 
 Progress = Callable[[int], None]
@@ -156,8 +157,13 @@ def download(
 
 def inside(folder: Path, relative: str) -> Path:
     """The place of a server-named file below `folder`; a name that leads out of it is refused, a link on the way too."""
-    pure = PurePosixPath(relative)
-    if not pure.parts or pure.is_absolute() or ".." in pure.parts or "\\" in relative or "\0" in relative:
+    try:
+        path = path_of(relative)
+    except ValueError:
+        path = ""
+    pure = PurePosixPath(path)
+    is_misread = text_of(path) != relative or (os.sep == "\\" and "\\" in path)
+    if not pure.parts or pure.is_absolute() or ".." in pure.parts or is_misread or "\0" in path:
         raise FileRefused(f"The server names a file {relative!r}, which leads out of the target folder.")
     place = folder
     for part in pure.parts:

@@ -429,7 +429,8 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """One regular file below a task's working directory; `path` is relative, with forward slashes."""
+    """One regular file below a task's working directory; `path` is relative, with forward slashes, as text of
+    `kernel.file_names`."""
 
     path: str
     size_bytes: int

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+from clusters.engines.local.launching import walks
+from kernel.file_names import text_of
 from storage.services.volumes import grant_volume
 from tests.factories.storage import a_file_in, make_volume
 from tests.factories.tenants import SYSTEM, now
@@ -48,11 +50,40 @@ def test_a_folder_is_listed(api, cast, volume):
     assert api(cast.vera).get(listing(volume), {"path": "nowhere"}).status_code == 404
 
 
-def test_a_name_that_is_no_text_does_not_break_the_listing(api, cast, volume):
-    with open(os.path.join(os.fsencode(volume.location), b"bad-\xff"), "wb"):
-        pass
-    (row,) = api(cast.vera).get(listing(volume)).data["items"]
-    assert row["path"] == "bad-\ufffd"
+def test_a_large_folder_comes_in_pages(api, cast, volume):
+    names = [f"{number:02}" for number in range(25)]
+    for name in names:
+        a_file_in(volume, f"many/{name}", b"")
+    client = api(cast.vera)
+    pages, cursor = [], None
+    while not pages or cursor:
+        page = client.get(listing(volume), {"path": "many", "limit": 10, **({"cursor": cursor} if cursor else {})}).data
+        pages.append([row["path"].removeprefix("many/") for row in page["items"]])
+        assert page["truncated"] is (page["next"] is not None)
+        cursor = page["next"]
+    assert pages == [names[:10], names[10:20], names[20:]]
+    first = client.get(listing(volume), {"path": "many", "limit": 10}).data["next"]
+    assert client.get(listing(volume), {"cursor": first}).data["code"] == "invalid_cursor"  # Of another folder.
+    assert client.get(listing(volume), {"limit": 2_001}).status_code == 422
+
+
+def test_a_tenant_with_too_many_listings_is_told_to_come_again(api, cast, volume, monkeypatch):
+    monkeypatch.setattr(walks, "_WAITING_MAX", 0)
+    answer = api(cast.vera).get(listing(volume))
+    assert (answer.status_code, answer["Retry-After"], "Other listings" in answer.data["detail"]) == (503, "5", True)
+
+
+@pytest.mark.parametrize("name", [b"bad-\xff", b"two\nlines", b"back\\slash", "深".encode()])
+def test_a_name_of_any_bytes_is_listed_fetched_and_deleted(api, cast, volume, name):
+    place = os.path.join(os.fsencode(volume.location), name)
+    with open(place, "wb") as file:
+        file.write(b"here")
+    client = api(cast.vera)
+    (row,) = client.get(listing(volume)).data["items"]
+    assert row["path"] == text_of(os.fsdecode(name))
+    assert body(client.get(content(volume), {"path": row["path"]})) == b"here"
+    assert client.delete(f"{content(volume)}?path={quote(row['path'])}").status_code == 204
+    assert not os.path.exists(place)
 
 
 def test_a_file_is_downloaded_whole_and_in_ranges(api, cast, volume):

@@ -403,7 +403,7 @@ def test_a_stream_has_another_mark_once_it_went_on(any_local: Bench) -> None:
 def test_code_is_unpacked_before_the_start_and_belongs_to_the_tenant(any_local: Bench, engine_dir: Path) -> None:
     source = engine_dir / "source"
     (source / "sub").mkdir(parents=True)
-    (source / "sub" / "train.sh").write_text("pwd; echo trained > result\n")
+    (source / "sub" / "train.sh").write_text("pwd; echo trained > result; echo odd > 'two\nlines'\n")
     (engine_dir / "code").mkdir()
     archive = engine_dir / "code" / "snapshot.tar.gz"
     subprocess.run(["/bin/tar", "-czf", str(archive), "-C", str(source), "."], check=True)
@@ -417,6 +417,10 @@ def test_code_is_unpacked_before_the_start_and_belongs_to_the_tenant(any_local: 
     assert [file.path for file in engine.list_outputs(workload.attempt_id, ["sub/res*"])] == ["sub/result"]
     with os.fdopen(engine.open_output(workload.attempt_id, "sub/result")) as file:
         assert file.read() == "trained\n"
+    (odd,) = engine.list_outputs(workload.attempt_id, ["sub/two*"])
+    assert odd.path == r"sub/two\x0alines"
+    with os.fdopen(engine.open_output(workload.attempt_id, odd.path)) as file:
+        assert file.read() == "odd\n"
 
 
 def test_a_snapshot_that_is_no_archive_can_never_start(local: Bench, engine_dir: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -287,6 +288,21 @@ def test_files_of_a_checkpoint_are_listed_and_fetched_one_by_one_and_together(qu
         assert member is not None
         assert member.read() == b"weights"
     assert client.get(f"/api/v1/jobs/{job.id}/checkpoint/files", {"path": "../.."}).status_code == 422
+
+
+def test_a_name_of_any_bytes_is_fetched_from_a_checkpoint_and_is_in_its_archive(quay: Quay, api: Any) -> None:
+    job = quay.submit(script=Script(duration_seconds=1), checkpoint=KEPT)
+    name = os.fsdecode(b"two\nlines \xff")
+    left(job, **{f"{name}/weights": b"weights"})
+    client = api(quay.cast.bob)
+    (folder,) = client.get(f"/api/v1/jobs/{job.id}/checkpoint/files").json()["items"]
+    (file,) = client.get(f"/api/v1/jobs/{job.id}/checkpoint/files", {"path": folder["path"]}).json()["items"]
+    assert file["path"] == r"two\x0alines \xff/weights"
+    content = client.get(f"/api/v1/jobs/{job.id}/checkpoint/content", {"path": file["path"]})
+    assert b"".join(content.streaming_content) == b"weights"
+    packed = b"".join(client.get(f"/api/v1/jobs/{job.id}/checkpoint/archive").streaming_content)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        assert archive.getnames() == [name, f"{name}/weights"]
 
 
 def test_looks_take_one_thread_of_a_worker_and_none_that_is_asked_for_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

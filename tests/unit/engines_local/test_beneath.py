@@ -70,6 +70,53 @@ def test_names_are_sorted_and_cut_at_the_limit(tree: Path) -> None:
     assert ([entry.path for entry in cut.entries], cut.truncated) == (["1", "2"], True)
 
 
+def test_a_folder_is_read_page_by_page_and_each_name_is_there_once(tree: Path) -> None:
+    names = sorted([*(f"file-{number:03}" for number in range(50)), os.fsdecode(b"\xff\n"), "深"])
+    for name in names:
+        (tree / name).touch()
+    memory, seen, start = beneath.Names(), [], ""
+    while True:
+        page = list_directory(str(tree.parent), tree.name, limit=7, start=start, memory=memory)
+        seen += [entry.path for entry in page.entries]
+        if page.next is None:
+            break
+        (tree / "aaa").touch()  # What comes behind us is in no later page.
+        start = page.next
+    assert seen == names
+    assert not page.truncated
+
+
+def test_the_names_of_a_folder_are_read_again_when_they_change_and_not_else(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    read = beneath._names
+    monkeypatch.setattr(beneath, "_names", lambda *given: reads.append(1) or read(*given))
+    memory = beneath.Names()
+
+    def names() -> list[str]:
+        return [entry.path for entry in list_directory(str(tree.parent), tree.name, limit=7, memory=memory).entries]
+
+    (tree / "a").touch()
+    os.utime(tree, ns=(0, 1))  # Long ago: no other change has the same time.
+    assert (names(), names(), len(reads)) == (["a"], ["a"], 1)
+    (tree / "b").touch()
+    assert (names(), names(), len(reads)) == (["a", "b"], ["a", "b"], 3)  # It changed just now, and may so again.
+
+
+def test_what_is_measured_is_what_a_listing_says(tree: Path) -> None:
+    for path, size in {"old/a": 3, "old/sub/b": 4, "new/c": 5, "half.tmp/d": 6, "single": 7}.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(b"x" * size)
+    (tree / "empty").mkdir()
+    for number, name in enumerate(("single", "old", "new", "half.tmp", "empty")):
+        os.utime(tree / name, (number, number))
+    found = beneath.measure_tree(str(tree.parent), tree.name, depth=1, half_written=(".tmp",), limit=1_000)
+    assert (found.file_count, found.length_bytes, found.half_written, found.truncated) == (5, 25, ("half.tmp",), False)
+    assert [entry.path for entry in found.newest] == ["new"]  # Neither what is half written nor what is empty.
+    below = beneath.measure_tree(str(tree.parent), tree.name, depth=2, half_written=(".tmp",), limit=1_000)
+    assert {entry.path for entry in below.newest} == {"old/a", "new/c", "half.tmp/d"}
+    assert beneath.measure_tree(str(tree.parent), tree.name, depth=0, half_written=(), limit=3).truncated
+
+
 def test_what_is_too_deep_to_be_copied_is_refused_and_not_tried_for_ever(tree: Path) -> None:
     dig(tree, "d", 100)
     (tree.parent / "copy").mkdir()
@@ -96,8 +143,8 @@ def test_a_copy_keeps_holes_and_takes_nothing_for_a_beginning_of_its_own(tree: P
         file.truncate(64 * 1024 * 1024)
         file.seek(0, os.SEEK_END)
         file.write(b"end")
-    (tree / f"{beneath._PART}0123").write_bytes(b"EVIL")
-    os.utime(tree / f"{beneath._PART}0123", (1, 1))
+    (tree / f"{beneath.COPY_PART}0123").write_bytes(b"EVIL")
+    os.utime(tree / f"{beneath.COPY_PART}0123", (1, 1))
     copy = tree.parent / "copy"
     copy.mkdir()
     assert copy_tree(str(tree.parent), "tree", "copy", seconds=60)

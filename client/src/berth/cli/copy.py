@@ -14,6 +14,7 @@ from berth.cli.output import Column, hint, note
 from berth.cli.show import ARTIFACT_COLUMNS
 from berth.cli.transfer import Progressing
 from berth.errors import FileRefused, NotFound
+from berth.file_names import as_written, text_of
 from berth.job_files import choose_artifacts, place_artifacts
 from berth.sanitize import plain
 from berth.transfers import inside
@@ -57,7 +58,7 @@ def split_remote(text: str) -> tuple[str, str] | None:
     name, colon, path = text.partition(":")
     if not colon or "/" in name or name in ("", ".", "..") or (len(name) == 1 and path.startswith("\\")):
         return None
-    return name, path
+    return name, as_written(path)
 
 
 def _send(session: Session, source: Path, volume: str, path: str) -> None:
@@ -94,7 +95,7 @@ def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
     """Files to send with their place on the volume, by the rules of `cp -r`. Links and special files are refused by name."""
     base = path.strip("/")
     if source.is_file():
-        target = f"{path.lstrip('/')}{source.name}" if not base or path.endswith("/") else base
+        target = f"{path.lstrip('/')}{text_of(source.name)}" if not base or path.endswith("/") else base
         yield source, target
         return
     if not source.is_dir():
@@ -103,7 +104,7 @@ def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
         if found.is_symlink() or not (found.is_file() or found.is_dir()):
             raise FileRefused(_("{path} is a link or a special file; volumes store only plain files.", path=found))
         if found.is_file():
-            yield found, "/".join(part for part in (base, found.relative_to(source).as_posix()) if part)
+            yield found, "/".join(part for part in (base, text_of(found.relative_to(source).as_posix())) if part)
 
 
 def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *, list_: bool, kind: str | None) -> None:
@@ -259,9 +260,9 @@ def files_text(count: int) -> str:
 
 def _say_fetched(session: Session, places: list[Path], total: int, skipped: Sequence[dict[str, Any]] = ()) -> None:
     """What is here now, and what is not: with something missing it ends with status 1."""
-    where = str(places[0]) if len(places) == 1 else files_text(len(places))
+    where = text_of(str(places[0])) if len(places) == 1 else files_text(len(places))
     names = [str(entry["path"]) for entry in skipped]
-    done = {"files": [str(place) for place in places], "size_bytes": total, "not_copied": names}
+    done = {"files": [text_of(str(place)) for place in places], "size_bytes": total, "not_copied": names}
     session.show_done(done, f"{where} ({formats.size_text(total)})", key="files")
     for entry in skipped[:SKIPPED_SHOWN]:
         kind = _("a link") if entry["kind"] == "link" else _("a special file")

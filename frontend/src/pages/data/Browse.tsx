@@ -1,11 +1,12 @@
 /** The files of one volume, folder by folder: look, fetch, bring, delete. */
 
-import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Anchor, Box, Breadcrumbs, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useMemo, useRef, useState, type DragEvent } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
@@ -13,14 +14,14 @@ import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Dialog } from '@/ui/Dialog';
-import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { FolderButton } from '@/ui/FolderButton';
 import { chosen, entriesOf, isFolder, TooManyFiles, walk, type Found } from '@/ui/folders';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
+import { PagedView } from '@/ui/PagedView';
 import { Rows, type Column } from '@/ui/Rows';
-import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 import { Window } from '@/ui/Window';
@@ -67,10 +68,9 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   const [pending, setPending] = useState<{ files: Found[]; replaced: string[] } | null>(null);
-  const files = useQuery({
-    queryKey: ['volume-files', volume.id, folder],
-    queryFn: ({ signal }) => take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id: volume.id }, query: folder ? { path: folder } : {} }, signal })),
-  });
+  const files = usePaged(['volume-files', volume.id, folder], (cursor) =>
+    take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id: volume.id }, query: { ...(folder ? { path: folder } : {}), cursor } } })),
+  );
   const place = folder ? `${volume.mount_as}:${folder}` : `${volume.mount_as}:`;
 
   const begin = (found: Found[]) => {
@@ -83,7 +83,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
       notify(t('tooMany', { count: FILES_MAX }), 'failed');
       return;
     }
-    const there = new Set(files.data?.items.map((file) => nameOf(file.path)));
+    const there = new Set(files.rows?.map((file) => nameOf(file.path)));
     const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
     if (replaced.length > 0) setPending({ files: found, replaced });
     else begin(found);
@@ -177,7 +177,9 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
         ))}
       </Breadcrumbs>
       <Box className={classes.drop} data-over={isOver || undefined} onDragOver={over} onDragLeave={() => setOver(false)} onDrop={drop}>
-        <Answer query={files}>{(list) => <Files volume={volume} list={list} mayWrite={rights.mayWrite} place={place} />}</Answer>
+        <PagedView list={files} empty={<EmptyFolder mayWrite={rights.mayWrite} place={place} />}>
+          {(rows) => <Files volume={volume} files={rows} hasMore={files.hasMore} mayWrite={rights.mayWrite} />}
+        </PagedView>
       </Box>
       {rights.mayWrite && (
         <Text size="xs" c="dimmed">
@@ -191,7 +193,16 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   );
 }
 
-function Files({ volume, list, mayWrite, place }: { volume: Volume; list: Schemas['FileListOut']; mayWrite: boolean; place: string }) {
+function EmptyFolder({ mayWrite, place }: { mayWrite: boolean; place: string }) {
+  const t = useText(words);
+  return (
+    <Empty icon="data" title={t('emptyFolder')} command={mayWrite ? `berth cp ./data ${quote(place)}` : undefined}>
+      {t(mayWrite ? 'emptyFolderHint' : 'emptyFolderRead')}
+    </Empty>
+  );
+}
+
+function Files({ volume, files, hasMore, mayWrite }: { volume: Volume; files: readonly File_[]; hasMore: boolean; mayWrite: boolean }) {
   const t = useText(words);
   const c = useText(common);
   const cache = useQueryClient();
@@ -205,9 +216,9 @@ function Files({ volume, list, mayWrite, place }: { volume: Volume; list: Schema
   );
   const rows = useMemo(() => {
     const needle = sought.trim().toLowerCase();
-    const found = list.items.filter((file) => nameOf(file.path).toLowerCase().includes(needle));
+    const found = files.filter((file) => nameOf(file.path).toLowerCase().includes(needle));
     return [...found.filter((file) => file.kind === 'directory'), ...found.filter((file) => file.kind !== 'directory')];
-  }, [list.items, sought]);
+  }, [files, sought]);
   const columns = useMemo<readonly Column<File_>[]>(
     () => [
       { key: 'name', header: c('name'), width: 'minmax(8rem, 3fr)', cell: (file) => <Entry volume={volume} file={file} /> },
@@ -217,25 +228,18 @@ function Files({ volume, list, mayWrite, place }: { volume: Volume; list: Schema
     ],
     [t, c, volume, mayWrite, remove],
   );
-  if (list.items.length === 0) {
-    return (
-      <Empty icon="data" title={t('emptyFolder')} command={mayWrite ? `berth cp ./data ${quote(place)}` : undefined}>
-        {t(mayWrite ? 'emptyFolderHint' : 'emptyFolderRead')}
-      </Empty>
-    );
-  }
   return (
     <Stack gap="sm">
-      {list.items.length > SEARCH_FROM && <TextInput type="search" aria-label={t('search')} placeholder={t('search')} leftSection={<Icon name="search" size={16} />} value={sought} onChange={(event) => setSought(event.currentTarget.value)} maw={360} />}
+      {files.length > SEARCH_FROM && <TextInput type="search" aria-label={t('search')} placeholder={t('search')} leftSection={<Icon name="search" size={16} />} value={sought} onChange={(event) => setSought(event.currentTarget.value)} maw={360} />}
       {rows.length === 0 ? (
         <Text c="dimmed">{t('noMatch')}</Text>
       ) : (
         <Rows label={t('files', { name: volume.name })} rows={rows} columns={columns} rowKey={(file) => file.path} height={`min(calc(100dvh - 22rem), ${rows.length * 44 + 48}px)`} />
       )}
-      {list.truncated && (
-        <Alert color="yellow" icon={<Icon name="info" />}>
-          <Said text={t('truncated', { count: list.items.length })} />
-        </Alert>
+      {hasMore && (
+        <Text size="sm" c="dimmed" ta="center">
+          {t('first', { count: files.length })}
+        </Text>
       )}
     </Stack>
   );

@@ -9,6 +9,7 @@ from clusters.engines.interface import OutputFile
 from clusters.engines.local import records
 from clusters.engines.local.launching import Launcher
 from clusters.engines.local.launching.verbs import Owner
+from kernel.file_names import path_of, text_of
 
 FILES_MAX = 100_000  # More names than anyone looks at; the rest stays in the directory until the attempt is forgotten.
 
@@ -28,7 +29,7 @@ class Outputs:
         listing = self._launcher.list_directory(self._root, self._work(attempt_id), owner, recursive=True, limit=FILES_MAX)
         wanted = [path.strip("/").removeprefix("./") for path in paths]
         return [
-            OutputFile(entry.path, entry.size_bytes, entry.mode)
+            OutputFile(text_of(entry.path), entry.size_bytes, entry.mode)
             for entry in listing.entries
             if entry.kind == "file" and any(_matches(entry.path, path) for path in wanted)
         ]
@@ -38,7 +39,7 @@ class Outputs:
         owner = self._owner(attempt_id)
         if owner is None:
             raise FileNotFoundError(path)
-        return self._launcher.open_file(self._root, f"{self._work(attempt_id)}/{path}", owner)
+        return self._launcher.open_file(self._root, f"{self._work(attempt_id)}/{path_of(path)}", owner)
 
     def _owner(self, attempt_id: str) -> Owner | None:
         started = records.read_started(self._root, attempt_id)

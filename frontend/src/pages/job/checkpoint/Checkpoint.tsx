@@ -6,12 +6,14 @@ import { useState, type ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { sayHours, sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
+import { PagedView } from '@/ui/PagedView';
 import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
@@ -162,11 +164,9 @@ function Folder({ job }: { job: Job }) {
   const t = useText(words);
   const format = useFormat();
   const [path, setPath] = useState('');
-  const query = useQuery({
-    queryKey: ['job', job.id, 'checkpoint', 'files', path],
-    retry: false,
-    queryFn: () => take(api.GET('/api/v1/jobs/{job}/checkpoint/files', { params: { path: { job: job.id }, query: path ? { path } : {} } })),
-  });
+  const files = usePaged(['job', job.id, 'checkpoint', 'files', path], (cursor) =>
+    take(api.GET('/api/v1/jobs/{job}/checkpoint/files', { params: { path: { job: job.id }, query: { ...(path ? { path } : {}), cursor } } })),
+  );
   const above = path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '';
   return (
     <Stack gap={4}>
@@ -175,17 +175,18 @@ function Folder({ job }: { job: Job }) {
           ← {t('up', { name: above || t('root') })}
         </Anchor>
       )}
-      <Answer query={query} lines={2}>
-        {(list) => (
-          <>
-            {list.items.length === 0 && (
-              <Text size="sm" c="dimmed">
-                {t('empty')}
-              </Text>
-            )}
+      <PagedView
+        list={files}
+        empty={
+          <Text size="sm" c="dimmed">
+            {t('empty')}
+          </Text>
+        }
+      >
+        {(rows) => (
             <Table verticalSpacing={3} aria-label={t('files')}>
               <Table.Tbody>
-                {list.items.map((file) => {
+                {rows.map((file) => {
                   const name = file.path.split('/').at(-1) ?? file.path;
                   return (
                     <Table.Tr key={file.path}>
@@ -210,14 +211,8 @@ function Folder({ job }: { job: Job }) {
                 })}
               </Table.Tbody>
             </Table>
-            {list.truncated && (
-              <Text size="xs" c="dimmed">
-                {t('truncated')}
-              </Text>
-            )}
-          </>
         )}
-      </Answer>
+      </PagedView>
     </Stack>
   );
 }

@@ -4,11 +4,12 @@ from clusters.engines.local.launching.client import LauncherClient
 from clusters.engines.local.launching.direct import DirectLauncher
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.server import keep_serving, serve, start_child
-from clusters.engines.local.launching.verbs import Launcher, LauncherRefused, LauncherUnavailable
+from clusters.engines.local.launching.verbs import Launcher, LauncherBusy, LauncherRefused, LauncherUnavailable
 
 __all__ = [
     "DirectLauncher",
     "Launcher",
+    "LauncherBusy",
     "LauncherClient",
     "LauncherRefused",
     "LauncherUnavailable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import hashlib
@@ -11,12 +12,13 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from clusters.engines.local.launching.verbs import Entry, LauncherRefused, Listing
+from clusters.engines.local.launching.measuring import COPY_PART, measured
+from clusters.engines.local.launching.verbs import Entry, LauncherRefused, Listing, MeasuredTree
 
 _CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a reader must not hold us up.
-_PART = ".berth-copy-"  # How a file is called that is not copied to its end.
 _COPY_BYTES = 1024**2
 _DEPTH_MAX = 64  # Open directories at once while removing; deeper trees are lifted up first.
 _ENTRIES_AT_ONCE = (
@@ -25,6 +27,9 @@ _ENTRIES_AT_ONCE = (
 _LISTED_DEPTH_MAX = 64  # Every directory is opened again from the root: deeper trees would cost the square of their depth.
 _LISTED_SECONDS_MAX = 20.0  # A million files on a local disk take ten.
 _ENTRY_BYTES = 120  # Of an answer, beside the path.
+_SETTLED_NS = 2_000_000_000  # A folder that changed just now may change again within one tick of its time.
+_REMEMBERED_NAMES = 500_000
+_NAMES_MAX = 1_000_000  # Of one folder, read and sorted at once.
 _LISTED_BYTES_MAX = 192 * 1024 * 1024  # Three quarters of the longest message.
 
 
@@ -71,44 +76,131 @@ def open_file(root: str, path: str, *, write: bool, mode: int, truncate: bool) -
     return descriptor
 
 
-def list_directory(root: str, path: str, *, recursive: bool, limit: int) -> Listing:
-    """List names, sorted within each directory, with paths relative to `path`.
+def list_directory(
+    root: str, path: str, *, recursive: bool = False, limit: int, start: str = "", memory: Names | None = None
+) -> Listing:
+    """List names, sorted within each directory, with paths relative to `path`: of a tree from its beginning, of one folder from
+    the name `start` on.
 
     Stops after `limit` entries, after what one answer holds, and after some seconds, and does not look below _LISTED_DEPTH_MAX
-    directories: whatever a tenant made there, the others wait for the launcher no longer than that. `truncated` says that there
-    is more.
+    directories. `truncated` says that there is more.
     """
+    if not recursive:
+        return _page(root, path, limit, start, memory or Names())
+    walk = _Walk(root, path, room=_LISTED_BYTES_MAX)
     found: list[Entry] = []
-    pending: list[tuple[str, ...]] = [()]
-    start = split(path)
-    room, deadline, is_whole = _LISTED_BYTES_MAX, time.monotonic() + _LISTED_SECONDS_MAX, True
-    while pending:
-        below = pending.pop()
-        if len(below) > _LISTED_DEPTH_MAX:
-            is_whole = False
-            continue
-        entries = []
-        try:
-            with directory(root, (*start, *below), read=True) as opened, os.scandir(opened) as names:
-                for item in names:
-                    entries.append(_entry(below, item))
-                    room -= _answer_bytes(entries[-1])
-                    if room < 0 or time.monotonic() > deadline:
-                        is_whole = False
-                        break
-        except OSError:
-            if below:
-                continue  # Removed or closed to us meanwhile; the rest is still worth giving.
-            raise
-        entries.sort(key=lambda entry: entry.path)
-        if len(found) + len(entries) > limit:
-            return Listing((*found, *entries[: limit - len(found)]), truncated=True)
-        found += entries
-        if room < 0 or time.monotonic() > deadline:
+    for entry in walk:
+        if len(found) == limit:
             return Listing(tuple(found), truncated=True)
-        if recursive:
+        found.append(entry)
+    return Listing(tuple(found), truncated=not walk.is_whole)
+
+
+def measure_tree(root: str, path: str, *, depth: int, half_written: Sequence[str], limit: int) -> MeasuredTree:
+    """What a tree holds, within the bounds of a listing but for the size of an answer."""
+    walk = _Walk(root, path, room=math.inf)
+    found = measured(itertools.islice(walk, limit), depth=depth, half_written=half_written)
+    is_whole = next(walk, None) is None and walk.is_whole
+    return found if is_whole else replace(found, truncated=True)
+
+
+class Names:
+    """The names in folders that were listed last, in order: the next page of a large one does not read it all again.
+
+    A folder is known by its device and inode, and read anew when it has changed since.
+    """
+
+    def __init__(self) -> None:
+        self._folders: dict[tuple[int, int], tuple[int, list[str], bool]] = {}
+
+    def of(self, descriptor: int, deadline: float) -> tuple[list[str], bool]:
+        """The names in an open directory, and whether these are all."""
+        facts = os.fstat(descriptor)
+        key = (facts.st_dev, facts.st_ino)
+        known = self._folders.pop(key, None)
+        if known is None or known[0] != facts.st_mtime_ns:
+            is_settled = time.time_ns() - facts.st_mtime_ns > _SETTLED_NS
+            names, is_whole = _names(descriptor, deadline)
+            known = (facts.st_mtime_ns if is_settled else -1, names, is_whole)
+        self._folders[key] = known
+        while sum(len(names) for _, names, _ in self._folders.values()) > _REMEMBERED_NAMES and len(self._folders) > 1:
+            del self._folders[next(iter(self._folders))]
+        return known[1], known[2]
+
+
+def _names(descriptor: int, deadline: float) -> tuple[list[str], bool]:
+    names: list[str] = []
+    with os.scandir(descriptor) as items:
+        for item in items:
+            names.append(item.name)
+            if len(names) % _ENTRIES_AT_ONCE == 0 and (len(names) >= _NAMES_MAX or time.monotonic() > deadline):
+                return sorted(names), False
+    return sorted(names), True
+
+
+def _page(root: str, path: str, limit: int, start: str, memory: Names) -> Listing:
+    deadline = time.monotonic() + _LISTED_SECONDS_MAX
+    with directory(root, split(path), read=True) as opened:
+        names, is_whole = memory.of(opened, deadline)
+        first = bisect.bisect_left(names, start)
+        entries: list[Entry] = []
+        for position in range(first, len(names)):
+            if len(entries) == limit or time.monotonic() > deadline:
+                return Listing(tuple(entries), truncated=True, next=names[position])
+            with contextlib.suppress(FileNotFoundError):  # Removed meanwhile.
+                entries.append(_entry(names[position], os.lstat(names[position], dir_fd=opened)))
+    return Listing(tuple(entries), truncated=not is_whole)
+
+
+class _Walk:
+    """The entries of a tree, each folder before what is in it. `is_whole` says at the end whether these were all."""
+
+    def __init__(self, root: str, path: str, *, room: float) -> None:
+        self.is_whole = True
+        self._root, self._start, self._room = root, split(path), room
+        self._deadline = time.monotonic() + _LISTED_SECONDS_MAX
+        self._entries = self._walk()
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self
+
+    def __next__(self) -> Entry:
+        return next(self._entries)
+
+    def _walk(self) -> Iterator[Entry]:
+        pending: list[tuple[str, ...]] = [()]
+        while pending:
+            below = pending.pop()
+            if len(below) > _LISTED_DEPTH_MAX:
+                self.is_whole = False
+                continue
+            try:
+                entries = self._folder(below)
+            except OSError:
+                if below:
+                    continue  # Removed or closed to us meanwhile; the rest is still worth giving.
+                raise
+            yield from entries
+            if self._is_over():
+                self.is_whole = False
+                return
             pending += [tuple(entry.path.split("/")) for entry in reversed(entries) if entry.kind == "directory"]
-    return Listing(tuple(found), truncated=not is_whole)
+
+    def _folder(self, below: tuple[str, ...]) -> list[Entry]:
+        entries = []
+        with directory(self._root, (*self._start, *below), read=True) as opened, os.scandir(opened) as names:
+            for item in names:
+                try:
+                    entries.append(_entry("/".join((*below, item.name)), item.stat(follow_symlinks=False)))
+                except FileNotFoundError:  # Removed meanwhile.
+                    continue
+                self._room -= _answer_bytes(entries[-1])
+                if self._is_over():
+                    break
+        return sorted(entries, key=lambda entry: entry.path)
+
+    def _is_over(self) -> bool:
+        return self._room < 0 or time.monotonic() > self._deadline
 
 
 def _answer_bytes(entry: Entry) -> int:
@@ -224,7 +316,7 @@ def _copy_entries(given: int, taken: int, deadline: float, *, depth: int) -> boo
             raise OSError(errno.ENAMETOOLONG, f"it holds directories more than {_DEPTH_MAX} deep")
         if time.monotonic() > deadline:
             return False
-        if name.startswith(_PART):
+        if name.startswith(COPY_PART):
             continue  # Of a copy that was not ended; by that name something else could be taken for a beginning of ours.
         if stat.S_ISLNK(facts.st_mode) and name not in there:
             os.symlink(os.readlink(name, dir_fd=given), name, dir_fd=taken)
@@ -243,7 +335,7 @@ def _copy_entries(given: int, taken: int, deadline: float, *, depth: int) -> boo
 
 
 def _copy_file(given: int, taken: int, name: str, facts: os.stat_result, deadline: float) -> bool:
-    part = f"{_PART}{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+    part = f"{COPY_PART}{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
     source = os.open(name, os.O_RDONLY | _CAREFUL, dir_fd=given)
     try:
         copy = os.open(part, os.O_WRONLY | os.O_CREAT | _CAREFUL, 0o600, dir_fd=taken)
@@ -321,11 +413,10 @@ def _seal_file(parent: int, item: os.DirEntry[str], uid: int, gid: int, mask: in
             os.close(descriptor)
 
 
-def _entry(below: tuple[str, ...], item: os.DirEntry[str]) -> Entry:
-    found = item.stat(follow_symlinks=False)
+def _entry(path: str, found: os.stat_result) -> Entry:
     kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
     return Entry(
-        path="/".join((*below, item.name)),
+        path=path,
         kind=kinds.get(stat.S_IFMT(found.st_mode), "other"),
         size_bytes=found.st_size,
         disk_bytes=min(found.st_size, found.st_blocks * 512),

@@ -10,10 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from clusters.engines.local.launching import wire
+from clusters.engines.local.launching.measuring import measured
 from clusters.engines.local.launching.verbs import (
     LauncherRefused,
     LauncherUnavailable,
     Listing,
+    MeasuredTree,
     OpenedShell,
     OpenShell,
     Owner,
@@ -72,7 +74,7 @@ class LauncherClient:
             try:
                 wire.send(connection, {"verb": "open_shell", "arguments": asdict(ask)})
                 answer, descriptors = wire.receive(connection)
-                _raise_error(answer)
+                wire.result_of(answer)
             except BaseException:
                 connection.close()
                 raise
@@ -81,12 +83,27 @@ class LauncherClient:
         return OpenedShell(descriptors[0], descriptors[-1], connection)
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
     ) -> Listing:
+        further = {"start": start} if start else {}  # A launcher of the release before gives all names at once.
         answer, _ = self._ask(
-            "list_directory", root=root, path=path, owner=wire.encode_owner(owner), recursive=recursive, limit=limit
+            "list_directory", root=root, path=path, owner=wire.encode_owner(owner), recursive=recursive, limit=limit, **further
         )
         return wire.decode_listing(answer)
+
+    def measure_tree(
+        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+    ) -> MeasuredTree:
+        asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "limit": limit}
+        try:
+            answer, _ = self._ask("measure_tree", **asked, depth=depth, half_written=list(half_written))
+        except LauncherRefused as error:
+            if "is not a verb" not in str(error):
+                raise
+            # A launcher of the release before, which is replaced when no task runs: it tells all names.
+            listing = self.list_directory(root, path, owner, recursive=True, limit=limit)
+            return measured(listing.entries, depth=depth, half_written=half_written, truncated=listing.truncated)
+        return wire.decode_measured(answer)
 
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
         self._ask("make_directory", root=root, path=path, owner=wire.encode_owner(owner), mode=mode)
@@ -126,8 +143,7 @@ class LauncherClient:
                 answer, descriptors = self._exchange(message)
             except (OSError, wire.Broken) as error:
                 raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
-        _raise_error(answer)
-        return answer.get("result"), descriptors
+        return wire.result_of(answer), descriptors
 
     def _exchange(self, message: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
         connection = self._take()
@@ -158,12 +174,3 @@ class LauncherClient:
             connection.close()
             raise
         return connection
-
-
-def _raise_error(answer: dict[str, Any]) -> None:
-    error = answer.get("error")
-    if error is None:
-        return
-    if error["kind"] == "os":
-        raise OSError(error["number"], error["detail"])
-    raise LauncherRefused(error["detail"])

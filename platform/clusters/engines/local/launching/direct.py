@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal as signals
 import struct
@@ -17,13 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from clusters.engines.local import cgroups, processes, records
-from clusters.engines.local.launching import beneath, shells, spawning
+from clusters.engines.local.launching import beneath, shells, spawning, walks, wire
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.rights import acting_as
 from clusters.engines.local.launching.verbs import (
     Listing,
+    MeasuredTree,
     OpenedShell,
     OpenShell,
     Owner,
@@ -131,10 +134,28 @@ class DirectLauncher:
             return beneath.open_file(self._policy.check_root(root), path, write=write, mode=mode & 0o777, truncate=truncate)
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
     ) -> Listing:
-        with self._acting(owner):
-            return beneath.list_directory(self._policy.check_root(root), path, recursive=recursive, limit=limit)
+        asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "recursive": recursive, "limit": limit}
+        answer = self.walk("list_directory", {**asked, "start": start})
+        return wire.decode_listing(wire.result_of(json.loads(answer)))
+
+    def measure_tree(
+        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+    ) -> MeasuredTree:
+        asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "depth": depth, "limit": limit}
+        answer = self.walk("measure_tree", {**asked, "half_written": list(half_written)})
+        return wire.decode_measured(wire.result_of(json.loads(answer)))
+
+    def walk(self, verb: str, arguments: dict[str, Any]) -> bytes:
+        """A verb that looks through folders, with its arguments and its answer as the wire has them."""
+        owner = wire.find_owner(arguments["owner"])
+        root = self._policy.check_root(arguments["root"])
+        if owner is not None:
+            self._policy.check_tenant(owner)
+        acting = arguments["owner"] if self._policy.drop_rights else None
+        user = f"{arguments['root']}/{arguments['path']}" if owner is None else str(owner.uid)
+        return walks.WALKS.ask(verb, {**arguments, "root": root, "owner": acting}, user=user)
 
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
         with self._acting(owner):

@@ -23,11 +23,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clusters.engines.local.launching import shells, wire
+from clusters.engines.local.launching import shells, walks, wire
 from clusters.engines.local.launching.direct import DirectLauncher
 from clusters.engines.local.launching.keeper import keep
 from clusters.engines.local.launching.policy import Policy
-from clusters.engines.local.launching.verbs import LauncherRefused
+from clusters.engines.local.launching.verbs import LauncherRefused, LauncherUnavailable
 
 _CONNECTIONS_MAX = 128 + shells.SHELLS_MAX  # One per thread of each platform process and per open shell; more is a leak.
 _REAP_SECONDS = 1.0
@@ -188,12 +188,15 @@ def _answer(connection: socket.socket, launcher: DirectLauncher, message: dict[s
     descriptor: int | None = None
     try:
         try:
+            if message["verb"] in walks.VERBS:
+                wire.send_packed(connection, launcher.walk(message["verb"], message["arguments"]))
+                return
             result = _carry_out(launcher, message["verb"], message["arguments"])
             if message["verb"] == "open_file":
                 descriptor, result = result, None
             answer: dict[str, Any] = {"result": result}
-        except (LauncherRefused, OSError) as error:
-            answer = _error(error)
+        except (LauncherRefused, LauncherUnavailable, OSError) as error:
+            answer = wire.encode_error(error)
         wire.send(connection, answer, () if descriptor is None else (descriptor,))
     finally:
         if descriptor is not None:
@@ -204,15 +207,9 @@ def _keep_shell(connection: socket.socket, launcher: DirectLauncher, arguments: 
     try:
         shell = launcher.start_shell(wire.decode_shell(arguments))
     except (LauncherRefused, OSError) as error:
-        wire.send(connection, _error(error))
+        wire.send(connection, wire.encode_error(error))
         return
     shell.keep(connection)
-
-
-def _error(error: LauncherRefused | OSError) -> dict[str, Any]:
-    if isinstance(error, LauncherRefused):
-        return {"error": {"kind": "refused", "detail": str(error)}}
-    return {"error": {"kind": "os", "number": error.errno or 0, "detail": error.strerror or str(error)}}
 
 
 def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -> Any:
@@ -228,10 +225,9 @@ def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -
         return launcher.pin([wire.decode_pin(each) for each in arguments["pins"]])
     if verb == "remove_attempts":
         return launcher.remove_attempts(arguments["root"], arguments["attempts"])
-    if verb in {"open_file", "list_directory", "make_directory", "rename", "remove_tree", "copy_tree", "give"}:
+    if verb in {"open_file", "make_directory", "rename", "remove_tree", "copy_tree", "give"}:
         arguments["owner"] = wire.find_owner(arguments["owner"])
-        result = getattr(launcher, verb)(**arguments)
-        return asdict(result) if verb == "list_directory" else result
+        return getattr(launcher, verb)(**arguments)
     if verb == "seal":
         return launcher.seal(**arguments)
     raise LauncherRefused(f"{verb!r} is not a verb of the launcher")

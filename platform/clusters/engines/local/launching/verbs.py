@@ -16,6 +16,10 @@ class LauncherUnavailable(Exception):
     """The launcher did not answer. Whether the verb was carried out is unknown: ask again, every verb may be repeated."""
 
 
+class LauncherBusy(LauncherUnavailable):
+    """As many looks through this user's files are under way, or wait, as may be. Ask again a little later."""
+
+
 class LauncherRefused(Exception):
     """An argument breaks the launcher's rules: a path outside its roots, a uid outside its range. A mistake of ours."""
 
@@ -191,7 +195,23 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    """`truncated`: there is more. `next`: the name in this folder at which the next page begins."""
+
     entries: tuple[Entry, ...]
+    truncated: bool = False
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTree:
+    """What a tree holds. Lengths and what they hold of the disk are in bytes, of plain files alone. Of the things `depth` levels
+    below the top: `newest` in each folder above them, where a file lies in it or it is one, and `half_written` by their names."""
+
+    file_count: int
+    length_bytes: int
+    held_bytes: int
+    newest: tuple[Entry, ...] = ()
+    half_written: tuple[str, ...] = ()
     truncated: bool = False
 
 
@@ -229,8 +249,19 @@ class Launcher(Protocol):
         ...
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
-    ) -> Listing: ...
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
+    ) -> Listing:
+        """Names of a folder in order, from `start` on; `recursive`: of all folders below it too, and from the beginning.
+
+        LauncherBusy where too many look already.
+        """
+        ...
+
+    def measure_tree(
+        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+    ) -> MeasuredTree:
+        """Look through a tree of at most so many names. `half_written`: how names end that count as such."""
+        ...
 
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None: ...
 

@@ -12,7 +12,11 @@ from typing import Any
 
 from clusters.engines.local.launching.verbs import (
     Entry,
+    LauncherBusy,
+    LauncherRefused,
+    LauncherUnavailable,
     Listing,
+    MeasuredTree,
     OpenShell,
     Owner,
     PinAttempt,
@@ -35,7 +39,11 @@ class Broken(Exception):
 
 
 def send(connection: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    body = json.dumps(message, separators=(",", ":")).encode()
+    send_packed(connection, json.dumps(message, separators=(",", ":")).encode(), descriptors)
+
+
+def send_packed(connection: socket.socket, body: bytes, descriptors: Sequence[int] = ()) -> None:
+    """Send a message that is JSON already."""
     header = _HEADER.pack(len(body))
     if not descriptors:
         connection.sendall(header + body)
@@ -61,6 +69,12 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], tuple[int, ...]]
         raise Broken(f"a message of {length} bytes")
     message: dict[str, Any] = json.loads(_exactly(connection, length))
     return message, tuple(numbers)
+
+
+def receive_packed(connection: socket.socket) -> bytes:
+    """Receive one message without descriptors as the JSON that it is."""
+    (length,) = _HEADER.unpack(_exactly(connection, _HEADER.size))
+    return _exactly(connection, length)
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -122,5 +136,28 @@ def decode_shell(document: dict[str, Any]) -> OpenShell:
     return OpenShell(**{**document, "argv": tuple(document["argv"])})
 
 
+def encode_error(error: LauncherRefused | LauncherUnavailable | OSError) -> dict[str, Any]:
+    if isinstance(error, OSError):
+        return {"error": {"kind": "os", "number": error.errno or 0, "detail": error.strerror or str(error)}}
+    kinds = {LauncherRefused: "refused", LauncherBusy: "busy"}
+    return {"error": {"kind": kinds.get(type(error), "unavailable"), "detail": str(error)}}
+
+
+def result_of(answer: dict[str, Any]) -> Any:
+    """What an answer gives; raises the error that it tells."""
+    error = answer.get("error")
+    if error is None:
+        return answer.get("result")
+    if error["kind"] == "os":
+        raise OSError(error["number"], error["detail"])
+    kinds: dict[str, type[Exception]] = {"busy": LauncherBusy, "unavailable": LauncherUnavailable}
+    raise kinds.get(error["kind"], LauncherRefused)(error["detail"])
+
+
 def decode_listing(document: dict[str, Any]) -> Listing:
-    return Listing(tuple(Entry(**entry) for entry in document["entries"]), document["truncated"])
+    return Listing(tuple(Entry(**entry) for entry in document["entries"]), document["truncated"], document.get("next"))
+
+
+def decode_measured(document: dict[str, Any]) -> MeasuredTree:
+    newest = tuple(Entry(**entry) for entry in document["newest"])
+    return MeasuredTree(**{**document, "newest": newest, "half_written": tuple(document["half_written"])})

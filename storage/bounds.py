@@ -20,8 +20,7 @@ CODE_PATH_LENGTH = 1_024
 CODE_PATH_DEPTH = 64
 
 # Volumes.
-FILES_PAGE = 1_000  # Names of a folder in one answer, where the caller does not say how many.
-FILES_PAGE_MAX = 2_000
+FILES_PAGE = 1_000  # Names of a folder in one answer, at most and where the caller does not say how many.
 GRANTS_MAX = 1_000
 VOLUMES_MAX = 1_000  # Per tenant; each is a group of the operating system.
 MOUNTS_MAX = 32  # Per job: supplementary groups of one process are limited to some 64 by NFS.

@@ -63,7 +63,6 @@ def copy(source: str, checkpoint: Checkpoint) -> bool:
     files, number = _files(checkpoint.tenant_id)
     with _blaming("The checkpoint that it begins from cannot be copied"):
         return files.copy_tree(source, checkpoint.location, tenant=number, seconds=bounds.CHECKPOINT_COPY_SECONDS)
-    raise AssertionError("unreachable")
 
 
 @contextlib.contextmanager
@@ -125,23 +124,34 @@ def remove_all(location: str) -> None:
         raise no_answer(error) from error
 
 
-def list_folder(
-    location: str, tenant_id: uuid.UUID, path: str, *, recursive: bool = False, limit: int, start: str = ""
-) -> Listing:
+def list_folder(location: str, tenant_id: uuid.UUID, path: str, *, limit: int, start: str = "") -> Listing:
     files, number = _files(tenant_id)
-    try:
-        return files.list_directory(location, path, tenant=number, recursive=recursive, limit=limit, start=start)
-    except LauncherUnavailable as error:
-        raise no_answer(error) from error
-    except (LauncherRefused, OSError) as error:
-        raise _told(error, path) from error
+    with _telling(path):
+        return files.list_directory(location, path, tenant=number, limit=limit, start=start)
+
+
+def list_tree(location: str, tenant_id: uuid.UUID, path: str, *, limit: int) -> Listing | None:
+    """All that lies below a folder; None where that is more names than the limit."""
+    files, number = _files(tenant_id)
+    with _telling(path):
+        if files.measure_tree(location, path, tenant=number, limit=limit).truncated:
+            return None  # Counting costs the caller nothing, other than names.
+        listing = files.list_directory(location, path, tenant=number, recursive=True, limit=limit)
+        return None if listing.truncated else listing
 
 
 def open_for_reading(location: str, tenant_id: uuid.UUID, path: str) -> int:
     """A descriptor of a regular file; the caller closes it."""
     files, number = _files(tenant_id)
-    try:
+    with _telling(path):
         return files.open_read(location, path, tenant=number)
+
+
+@contextlib.contextmanager
+def _telling(path: str) -> Iterator[None]:
+    """Turn what the host says into what a caller of the API is told."""
+    try:
+        yield
     except LauncherUnavailable as error:
         raise no_answer(error) from error
     except (LauncherRefused, OSError) as error:

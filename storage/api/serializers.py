@@ -15,7 +15,7 @@ from kernel.actor import Actor
 from kernel.clock import utc_text
 from kernel.limits import UPLOAD_CHUNK_BYTES
 from kernel.words import Text
-from storage.bounds import FILES_PAGE, FILES_PAGE_MAX, UPLOAD_KEPT
+from storage.bounds import FILES_PAGE, UPLOAD_KEPT
 from storage.models import PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, VolumeGrant
 from storage.selectors import grants_of
 from storage.services.files import FileFacts, FilePage
@@ -127,7 +127,7 @@ class FileOut(serializers.Serializer[Any]):
 
 
 FILES_QUERY = [
-    OpenApiParameter("limit", int, description=f"Names per page, 1 to {FILES_PAGE_MAX}; default: {FILES_PAGE}."),
+    OpenApiParameter("limit", int, description=f"Names per page, 1 to {FILES_PAGE}; default: {FILES_PAGE}."),
     OpenApiParameter("cursor", str, description="`next` of the previous page, unchanged."),
 ]
 
@@ -210,7 +210,7 @@ def files_response(request: Request, folder: str, look: Callable[..., FilePage])
     scope = f"{request.path}|{folder}"
     cursor = request.query_params.get("cursor", "")
     start = str(read_cursor(cursor, scope=scope, length=1)[0]) if cursor else ""
-    found = look(start=start, limit=page_size(request, default=FILES_PAGE, most=FILES_PAGE_MAX))
+    found = look(start=start, limit=page_size(request, default=FILES_PAGE, most=FILES_PAGE))
     following = None if found.next is None else make_cursor([found.next], scope=scope)
     return Response({"items": _show_files(found.files), "next": following, "truncated": found.truncated})
 

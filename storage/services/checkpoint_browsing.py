@@ -37,10 +37,8 @@ def archive(kept: Checkpoint, path: str) -> Iterator[bytes]:
     holds more files than one archive may.
     """
     folder = clean_path(path)
-    listing = checkpoint_files.list_folder(
-        kept.location, kept.tenant_id, folder, recursive=True, limit=bounds.CHECKPOINT_ARCHIVE_FILES_MAX
-    )
-    if listing.truncated:
+    listing = checkpoint_files.list_tree(kept.location, kept.tenant_id, folder, limit=bounds.CHECKPOINT_ARCHIVE_FILES_MAX)
+    if listing is None:
         raise Conflict(
             Text(
                 f"The folder holds more than {bounds.CHECKPOINT_ARCHIVE_FILES_MAX:,} files.",

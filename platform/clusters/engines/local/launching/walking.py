@@ -40,7 +40,7 @@ def _answer(message: dict[str, Any], memory: beneath.Names) -> dict[str, Any]:
         with acting_as(wire.find_owner(arguments.pop("owner"))):
             if message["verb"] == "measure_tree":
                 return {"result": asdict(beneath.measure_tree(**arguments))}
-            return {"result": asdict(beneath.list_directory(**arguments, memory=memory))}
+            return {"result": wire.encode_listing(beneath.list_directory(**arguments, memory=memory))}
     except (LauncherRefused, OSError) as error:
         return wire.encode_error(error)
 

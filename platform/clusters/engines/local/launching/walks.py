@@ -24,7 +24,7 @@ from clusters.engines.local.launching.verbs import LauncherBusy, LauncherUnavail
 VERBS = frozenset({"list_directory", "measure_tree"})
 _AT_ONCE = 2
 _LONG_AT_ONCE = 1  # Of whole trees; the other place is for a page of a folder, which a person waits for.
-_WAITING_MAX = 8  # Of one user.
+_WAITING_MAX = 2  # Of one user: each waits in a thread of the process that asks, and is answered there.
 _WAIT_SECONDS = 30.0
 _ANSWER_SECONDS = 60.0  # Three times what a walk takes at most.
 

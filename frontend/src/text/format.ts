@@ -29,6 +29,8 @@ export interface Format {
   ago: (iso: string | null | undefined, now?: number) => string;
   /** The reader's zone, as shown beside times. */
   zone: string;
+  /** The same as `Europe/Berlin`, beside fields in which times are typed: how far it is from UTC depends on the day. */
+  zoneName: string;
 }
 
 const WORDS = {
@@ -112,6 +114,9 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     },
     get zone() {
       return zone();
+    },
+    get zoneName() {
+      return timeZone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
     },
   };
 }

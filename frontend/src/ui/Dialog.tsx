@@ -74,6 +74,8 @@ export function Form({ submit, onCancel, label, color, children, isReady = true 
   const run = async (event: FormEvent) => {
     event.preventDefault();
     event.stopPropagation(); // A form in a window that a form opened is no part of that one.
+    const wrong = [...(form.current?.querySelectorAll('input') ?? [])].find((input) => input.validity.customError); // The field says what is wrong.
+    if (wrong) return wrong.focus();
     setBusy(true);
     setProblem(null);
     try {

@@ -1,6 +1,6 @@
 /** Announcements that are shown, still to come, or over; made and taken back here. */
 
-import { Group, Paper, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { Group, Paper, Select, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
@@ -15,7 +15,7 @@ import { CopyAs, curl } from '@/ui/CopyAs';
 import { Dialog, Form } from '@/ui/Dialog';
 import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
 import { Mark } from '@/ui/Status';
@@ -133,17 +133,16 @@ function Editor({ row, close }: { row?: Row; close: () => void }) {
   const [textZh, setTextZh] = useState(row?.text_zh ?? '');
   const [level, setLevel] = useState<Level>(row?.level ?? 'info');
   const [tenant, setTenant] = useState<string>(session.isOperator ? EVERYBODY : (managed[0]?.slug ?? ''));
-  const [from, setFrom] = useState(row ? toLocalInput(row.starts_at) : '');
-  const [until, setUntil] = useState(row?.ends_at ? toLocalInput(row.ends_at) : '');
+  const [from, setFrom] = useState<TypedMoment>(row?.starts_at ?? '');
+  const [until, setUntil] = useState<TypedMoment>(row?.ends_at ?? '');
   const submit = async () => {
-    const starts = fromLocalInput(from);
-    const body = { text: text.trim(), text_zh: textZh.trim(), level, ends_at: fromLocalInput(until) };
+    const body = { text: text.trim(), text_zh: textZh.trim(), level, ends_at: until || null };
     if (row) {
       await api.PATCH('/api/v1/announcements/{announcement_id}', {
         params: { path: { announcement_id: row.id }, header: { 'If-Match': `"${row.version}"` } },
-        body: { ...body, ...(starts && from !== toLocalInput(row.starts_at) ? { starts_at: starts } : {}) },
+        body: { ...body, ...(from && from !== row.starts_at ? { starts_at: from } : {}) },
       });
-    } else await api.POST('/api/v1/announcements', { body: { ...body, ...(starts ? { starts_at: starts } : {}), tenant: tenant === EVERYBODY ? null : tenant } });
+    } else await api.POST('/api/v1/announcements', { body: { ...body, ...(from ? { starts_at: from } : {}), tenant: tenant === EVERYBODY ? null : tenant } });
     await renew();
     close();
   };
@@ -173,8 +172,8 @@ function Editor({ row, close }: { row?: Row; close: () => void }) {
             )}
           </Group>
           <Group grow align="flex-start">
-            <TextInput type="datetime-local" label={t('from')} description={t('fromHint', { zone: format.zone })} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={at('/starts_at')} />
-            <TextInput type="datetime-local" label={t('until')} description={t('untilHint')} value={until} onChange={(event) => setUntil(event.currentTarget.value)} error={at('/ends_at')} />
+            <MomentInput label={t('from')} description={t('fromHint', { zone: format.zoneName })} value={from} onChange={setFrom} error={at('/starts_at')} />
+            <MomentInput label={t('until')} description={t('untilHint')} value={until} onChange={setUntil} error={at('/ends_at')} />
           </Group>
           {text.trim() && (
             <Stack gap={4}>

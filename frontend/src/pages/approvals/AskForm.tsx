@@ -10,7 +10,7 @@ import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Form } from '@/ui/Dialog';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 
 import { words } from './text';
@@ -29,15 +29,15 @@ export function AskForm({ close, job: known = '' }: { close: () => void; job?: s
   const [priority, setPriority] = useState<(typeof CLASSES)[number]>('high');
   const [tenant, setTenant] = useState(tenants[0]?.slug ?? '');
   const [user, setUser] = useState('');
-  const [from, setFrom] = useState('');
-  const [until, setUntil] = useState(() => toLocalInput(new Date(Date.now() + HOURS_FIRST * 3_600_000)));
+  const [from, setFrom] = useState<TypedMoment>('');
+  const [until, setUntil] = useState<TypedMoment>(() => new Date(Math.floor(Date.now() / 60_000) * 60_000 + HOURS_FIRST * 3_600_000).toISOString());
   const [reason, setReason] = useState('');
   const submit = async () => {
     await api.POST('/api/v1/priority-requests', {
       body:
         kind === 'job'
           ? { job: job.trim(), priority, reason: reason.trim() }
-          : { tenant, priority, reason: reason.trim(), ...(user.trim() ? { user: user.trim() } : {}), ...(from ? { starts_at: fromLocalInput(from) } : {}), ends_at: fromLocalInput(until) },
+          : { tenant, priority, reason: reason.trim(), ...(user.trim() ? { user: user.trim() } : {}), ...(from ? { starts_at: from } : {}), ends_at: until || null },
     });
     notify(t('asked'));
     await queries.invalidateQueries({ queryKey: ['priority_requests'] });
@@ -62,8 +62,8 @@ export function AskForm({ close, job: known = '' }: { close: () => void; job?: s
             <>
               <Select label={c('tenant')} data={tenants.map((found) => ({ value: found.slug, label: found.name }))} value={tenant} onChange={(value) => value && setTenant(value)} allowDeselect={false} error={at('/tenant')} />
               {session.may('manager', tenant) && <TextInput label={t('person')} description={t('personHint')} value={user} onChange={(event) => setUser(event.currentTarget.value)} error={at('/user')} />}
-              <TextInput type="datetime-local" label={t('from')} description={t('inZone', { zone: format.zone })} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={at('/starts_at')} />
-              <TextInput type="datetime-local" label={t('until')} value={until} onChange={(event) => setUntil(event.currentTarget.value)} error={at('/ends_at')} required />
+              <MomentInput label={t('from')} description={t('inZone', { zone: format.zoneName })} value={from} onChange={setFrom} error={at('/starts_at')} />
+              <MomentInput label={t('until')} value={until} onChange={setUntil} error={at('/ends_at')} required />
             </>
           )}
           <Textarea label={t('reason')} description={t('reasonHint')} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={at('/reason')} autosize minRows={2} />

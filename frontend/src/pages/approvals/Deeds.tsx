@@ -1,6 +1,6 @@
 /** What the reader may do with a request: decide it, take it back, look at what it would do. */
 
-import { Alert, Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 
@@ -13,7 +13,7 @@ import { Confirm } from '@/ui/Confirm';
 import { Dialog, Form } from '@/ui/Dialog';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 
 import type { Asked, PriorityRequest, QuotaRequest } from './requests';
@@ -78,12 +78,12 @@ function Decision({ asked, verb, close }: { asked: Asked; verb: 'approve' | 'den
   const t = useText(words);
   const format = useFormat();
   const [answer, setAnswer] = useState('');
-  const [from, setFrom] = useState(asked.kind === 'quota' && asked.row.effective_from && Date.parse(asked.row.effective_from) > Date.now() ? toLocalInput(asked.row.effective_from) : '');
+  const [from, setFrom] = useState<TypedMoment>(asked.kind === 'quota' && asked.row.effective_from && Date.parse(asked.row.effective_from) > Date.now() ? asked.row.effective_from : '');
   const submit = async () => {
     const path = { params: { path: { request_id: asked.row.id } } };
     const body = { answer: answer.trim() };
     if (asked.kind === 'priority') await (verb === 'approve' ? api.POST('/api/v1/priority-requests/{request_id}/approve', { ...path, body }) : api.POST('/api/v1/priority-requests/{request_id}/deny', { ...path, body }));
-    else if (verb === 'approve') await api.POST('/api/v1/quota/requests/{request_id}/approve', { ...path, body: { ...body, ...(from ? { effective_from: fromLocalInput(from) } : {}) } });
+    else if (verb === 'approve') await api.POST('/api/v1/quota/requests/{request_id}/approve', { ...path, body: { ...body, ...(from ? { effective_from: from } : {}) } });
     else await api.POST('/api/v1/quota/requests/{request_id}/deny', { ...path, body });
     notify(t('saved'));
     close();
@@ -100,7 +100,7 @@ function Decision({ asked, verb, close }: { asked: Asked; verb: 'approve' | 'den
               {t(asked.kind === 'priority' ? 'approvePriority' : 'approveQuota')}
             </Text>
           )}
-          {asked.kind === 'quota' && verb === 'approve' && <TextInput type="datetime-local" label={`${t('from')} (${format.zone})`} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={at('/effective_from')} />}
+          {asked.kind === 'quota' && verb === 'approve' && <MomentInput label={`${t('from')} (${format.zoneName})`} value={from} onChange={setFrom} error={at('/effective_from')} />}
           <Textarea label={t('answer')} description={t('answerHint')} value={answer} onChange={(event) => setAnswer(event.currentTarget.value)} error={at('/answer')} autosize minRows={2} data-autofocus />
         </>
       )}

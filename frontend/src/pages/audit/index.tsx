@@ -16,7 +16,7 @@ import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Empty } from '@/ui/Feedback';
 import { saveCsv } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput } from '@/ui/MomentInput';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
@@ -70,6 +70,8 @@ function List() {
   const get = (name: (typeof NAMES)[number]) => search.get(name) ?? undefined;
   const [verb, typeVerb] = useSettling(get('verb') ?? '', (text) => put({ verb: text.trim() }));
   const [kind, typeKind] = useSettling(get('kind') ?? '', (text) => put({ kind: text.trim(), ...(text.trim() ? {} : { target: null }) }));
+  const [since, typeSince] = useSettling(get('since') ?? '', (text) => put({ since: text }));
+  const [until, typeUntil] = useSettling(get('until') ?? '', (text) => put({ until: text }));
   const [target, typeTarget] = useSettling(get('target') ?? '', (text) => put({ target: text.trim() }));
   const filters: Filters = Object.fromEntries(
     Object.entries({ actor: get('actor'), verb: get('verb'), target_kind: get('kind'), target_id: get('kind') ? get('target') : undefined, tenant: get('tenant'), since: get('since'), until: get('until') }).filter(([, value]) => value),
@@ -145,8 +147,8 @@ function List() {
         <Autocomplete label={t('kind')} w={150} data={KINDS} limit={40} value={kind} onChange={typeKind} />
         {get('kind') && <TextInput label={t('target')} w={190} value={target} onChange={(event) => typeTarget(event.currentTarget.value)} />}
         <Select label={t('tenant')} placeholder={t('anywhere')} clearable searchable limit={50} w={170} data={managed.map((tenant) => ({ value: tenant.slug, label: tenant.name }))} value={get('tenant') ?? null} onChange={(value) => put({ tenant: value })} />
-        <TextInput type="datetime-local" label={`${t('since')} (${format.zone})`} value={filters.since ? toLocalInput(filters.since) : ''} onChange={(event) => put({ since: fromLocalInput(event.currentTarget.value) })} />
-        <TextInput type="datetime-local" label={`${t('until')} (${format.zone})`} value={filters.until ? toLocalInput(filters.until) : ''} onChange={(event) => put({ until: fromLocalInput(event.currentTarget.value) })} />
+        <MomentInput label={`${t('since')} (${format.zoneName})`} w={240} value={since} onChange={(moment) => typeSince(moment ?? '')} />
+        <MomentInput label={`${t('until')} (${format.zoneName})`} w={240} value={until} onChange={(moment) => typeUntil(moment ?? '')} />
         {Object.keys(filters).length > 0 && (
           <Button variant="subtle" onClick={() => put(Object.fromEntries(NAMES.map((name) => [name, null])))}>
             {t('clear')}

@@ -12,11 +12,11 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Form } from '@/ui/Dialog';
 import { Icon } from '@/ui/Icon';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 import { Window } from '@/ui/Window';
 
-import { freeIn, type Booking } from './calendar';
+import { dateText, freeIn, type Booking } from './calendar';
 import { words } from './text';
 
 const HOURS_FIRST = 8;
@@ -24,7 +24,7 @@ const HOURS_FIRST = 8;
 export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
   const t = useText(words);
   return (
-    <Window onClose={() => close()} title={t('book')}>
+    <Window onClose={() => close()} title={t('book')} size="lg">
       <BookForm first={from} pools={pools} pool={pool} bookings={bookings} close={close} />
     </Window>
   );
@@ -39,14 +39,13 @@ function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date
   const [gpus, setGpus] = useState<number | string>(1);
   const [tenant, setTenant] = useState<string | null>(managed[0]?.slug ?? null);
   const [queue, setQueue] = useState<string | null>(null);
-  const [from, setFrom] = useState(() => toLocalInput(first));
-  const [until, setUntil] = useState(() => toLocalInput(new Date(first.getTime() + HOURS_FIRST * 3_600_000)));
+  const [starts, setStarts] = useState<TypedMoment>(() => first.toISOString());
+  const [ends, setEnds] = useState<TypedMoment>(() => new Date(first.getTime() + HOURS_FIRST * 3_600_000).toISOString());
   const [comment, setComment] = useState('');
   const tenants = useTenantNames(session.isOperator);
   const queuesOf = useQuery({ queryKey: ['queues', 'choice', tenant], enabled: tenant !== null, queryFn: () => take(api.GET('/api/v1/queues', { params: { query: { tenant: tenant ?? '', limit: 500 } } })) });
   const choices = session.isOperator ? (tenants.data ?? managed) : managed;
-  const [starts, ends] = [fromLocalInput(from), fromLocalInput(until)];
-  const isBackward = starts !== null && ends !== null && starts >= ends;
+  const isBackward = Boolean(starts && ends && starts >= ends);
   const total = pools.find((found) => found.id === pool)?.capacity.gpu_millis ?? 0;
   const free = pool && starts && ends && !isBackward ? Math.max(0, freeIn(bookings, pool, total, Date.parse(starts), Date.parse(ends))) : null;
   const wanted = Math.round(Number(gpus) * 1000);
@@ -55,10 +54,10 @@ function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date
     await api.POST('/api/v1/bookings', { body: { pool: pool ?? '', gpu_millis: wanted, tenant, queue, starts_at: starts ?? '', ends_at: ends ?? '', comment: comment.trim() } });
     notify(t('booked'));
     await queries.invalidateQueries({ queryKey: ['bookings'] });
-    close(from.slice(0, 10));
+    close(dateText(new Date(starts ?? '')));
   };
   return (
-    <Form submit={submit} onCancel={() => close()} label={t('book')} isReady={pool !== null && tenant !== null && wanted > 0 && starts !== null && ends !== null && !isBackward}>
+    <Form submit={submit} onCancel={() => close()} label={t('book')} isReady={pool !== null && tenant !== null && wanted > 0 && Boolean(starts && ends) && !isBackward}>
       {(at) => (
         <>
           <Group grow align="flex-start">
@@ -82,11 +81,11 @@ function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date
             <Select label={t('queue')} placeholder={queuesOf.data?.items.find((found) => found.is_top)?.name} data={(queuesOf.data?.items ?? []).map((found) => ({ value: found.id, label: found.path }))} value={queue} onChange={setQueue} clearable error={at('/queue')} />
           </Group>
           <Group grow align="flex-start">
-            <TextInput type="datetime-local" label={t('from')} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={at('/starts_at')} required />
-            <TextInput type="datetime-local" label={t('until')} value={until} onChange={(event) => setUntil(event.currentTarget.value)} error={isBackward ? t('endFirst') : at('/ends_at')} required />
+            <MomentInput label={t('from')} value={starts} onChange={setStarts} error={at('/starts_at')} required />
+            <MomentInput label={t('until')} value={ends} onChange={setEnds} error={isBackward ? t('endFirst') : at('/ends_at')} required />
           </Group>
           <Text size="xs" c="dimmed">
-            {t('yourTime', { zone: format.zone })} {t('queueHint')}
+            {t('yourTime', { zone: format.zoneName })} {t('queueHint')}
           </Text>
           <TextInput label={t('comment')} value={comment} onChange={(event) => setComment(event.currentTarget.value)} error={at('/comment')} maxLength={1000} />
           <div aria-live="polite">

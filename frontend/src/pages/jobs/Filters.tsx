@@ -11,7 +11,7 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 import { useLateList } from '@/ui/lateList';
-import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { isJobState, JOB_STATES, type JobState } from '@/ui/Status';
 
 import { KINDS, SORTS, SPANS, timeText, type Filters, type Kind, type Sort } from './filters';
@@ -124,11 +124,9 @@ export function More({ filters, change }: { filters: Filters; change: Change }) 
 /** When: a span back from now, or from one time until another. Of the list by end it asks when jobs ended. */
 function Range({ filters, change }: { filters: Filters; change: Change }) {
   const t = useText(words);
-  const format = useFormat();
   const [own, setOwn] = useState(false);
   const isSpan = SPANS.some((span) => span === filters.since) && !filters.until;
   const isOwn = own || Boolean((filters.since || filters.until) && !isSpan);
-  const moment = (text: string) => (/^\d{4}-/.test(text) && !Number.isNaN(Date.parse(text)) ? toLocalInput(text) : '');
   return (
     <>
       <Select
@@ -145,11 +143,41 @@ function Range({ filters, change }: { filters: Filters; change: Change }) {
         }}
       />
       {isOwn && (
-        <Group grow gap="xs">
-          <TextInput type="datetime-local" label={`${t('from')} (${format.zone})`} defaultValue={moment(filters.since)} onBlur={(event) => change({ since: fromLocalInput(event.currentTarget.value) ?? '' })} />
-          <TextInput type="datetime-local" label={`${t('to')} (${format.zone})`} defaultValue={moment(filters.until)} onBlur={(event) => change({ until: fromLocalInput(event.currentTarget.value) ?? '' })} />
-        </Group>
+        <OwnRange
+          filters={filters}
+          change={(times) => {
+            setOwn(true); // Also where a time that was typed is no moment, which filters nothing.
+            change(times);
+          }}
+        />
       )}
+    </>
+  );
+}
+
+function OwnRange({ filters, change }: { filters: Filters; change: Change }) {
+  const t = useText(words);
+  const format = useFormat();
+  const [since, setSince] = useState<TypedMoment>(filters.since);
+  const [until, setUntil] = useState<TypedMoment>(filters.until);
+  return (
+    <>
+      <MomentInput
+        label={`${t('from')} (${format.zoneName})`}
+        value={since}
+        onChange={(moment) => {
+          setSince(moment);
+          change({ since: moment ?? '' });
+        }}
+      />
+      <MomentInput
+        label={`${t('to')} (${format.zoneName})`}
+        value={until}
+        onChange={(moment) => {
+          setUntil(moment);
+          change({ until: moment ?? '' });
+        }}
+      />
     </>
   );
 }

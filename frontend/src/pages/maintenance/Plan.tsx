@@ -1,6 +1,6 @@
 /** Planning a window: where, when, why, and whose jobs run there now before anything is saved. */
 
-import { Anchor, Card, MultiSelect, SegmentedControl, Select, SimpleGrid, Switch, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Anchor, Card, MultiSelect, SegmentedControl, Select, SimpleGrid, Switch, Table, Text, Textarea } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
@@ -13,6 +13,7 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Form, refuse } from '@/ui/Dialog';
 import { Answer } from '@/ui/Feedback';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 import { Window } from '@/ui/Window';
 
@@ -30,8 +31,8 @@ export function Plan({ close }: { close: () => void }) {
   const [where, setWhere] = useState<'pool' | 'nodes'>('pool');
   const [pool, setPool] = useState<string | null>(null);
   const [chosen, setChosen] = useState<string[]>([]);
-  const [starts, setStarts] = useState('');
-  const [ends, setEnds] = useState('');
+  const [starts, setStarts] = useState<TypedMoment>('');
+  const [ends, setEnds] = useState<TypedMoment>('');
   const [reason, setReason] = useState('');
   const [drain, setDrain] = useState(true);
   const hasPlace = where === 'pool' ? pool !== null : chosen.length > 0;
@@ -40,12 +41,12 @@ export function Plan({ close }: { close: () => void }) {
   const save = async () => {
     refuse({
       [where === 'pool' ? '/pool' : '/nodes']: !hasPlace && t('needsWhere'),
-      '/starts_at': starts === '' && t('needsTime'),
-      '/ends_at': ends === '' ? t('needsTime') : starts !== '' && Date.parse(ends) <= Date.parse(starts) && t('endsBefore'),
+      '/starts_at': !starts && t('needsTime'),
+      '/ends_at': !ends ? t('needsTime') : Boolean(starts && ends <= starts) && t('endsBefore'),
     });
     await take(
       api.POST('/api/v1/maintenance', {
-        body: { ...(where === 'pool' ? { pool } : {}), nodes: where === 'nodes' ? chosen : [], starts_at: new Date(starts).toISOString(), ends_at: new Date(ends).toISOString(), reason, drain },
+        body: { ...(where === 'pool' ? { pool } : {}), nodes: where === 'nodes' ? chosen : [], starts_at: starts ?? '', ends_at: ends ?? '', reason, drain },
       }),
     );
     await queries.invalidateQueries({ queryKey: ['maintenance'] });
@@ -72,11 +73,11 @@ export function Plan({ close }: { close: () => void }) {
               <MultiSelect label={t('nodes')} required searchable placeholder={chosen.length === 0 ? t('chooseNodes') : undefined} limit={SHOWN_MAX} value={chosen} onChange={setChosen} data={(nodes.data ?? []).map((node) => ({ value: node.id, label: `${node.name} (${node.pool.name})` }))} error={at('/nodes')} />
             )}
             <SimpleGrid cols={{ base: 1, xs: 2 }}>
-              <TextInput type="datetime-local" label={t('starts')} required value={starts} onChange={(event) => setStarts(event.currentTarget.value)} error={at('/starts_at')} />
-              <TextInput type="datetime-local" label={t('ends')} required value={ends} onChange={(event) => setEnds(event.currentTarget.value)} error={at('/ends_at')} />
+              <MomentInput label={t('starts')} required value={starts} onChange={setStarts} error={at('/starts_at')} />
+              <MomentInput label={t('ends')} required value={ends} onChange={setEnds} error={at('/ends_at')} />
             </SimpleGrid>
             <Text size="xs" c="dimmed">
-              {t('times', { zone: format.zone })}
+              {t('times', { zone: format.zoneName })}
             </Text>
             <Textarea label={w('reason')} value={reason} onChange={(event) => setReason(event.currentTarget.value)} maxLength={200} autosize error={at('/reason')} />
             <Switch label={t('drain')} description={t('drainHint')} checked={drain} onChange={(event) => setDrain(event.currentTarget.checked)} />

@@ -1,6 +1,6 @@
 /** New prices of a pool from a moment on. What holds now stands beside each field. */
 
-import { NumberInput, Select, Text, TextInput } from '@mantine/core';
+import { NumberInput, Select, Text } from '@mantine/core';
 import { useState } from 'react';
 
 import { api, take } from '@/api/client';
@@ -11,6 +11,7 @@ import { sayPrice } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Form, refuse } from '@/ui/Dialog';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 import { Window } from '@/ui/Window';
 
@@ -30,14 +31,14 @@ export function NewPrice({ known, close }: { known: readonly PoolPrices[]; close
   const pools = usePools();
   const [pool, setPool] = useState<string | null>(known.length === 1 ? (known[0]?.id ?? null) : null);
   const [typed, setTyped] = useState<Record<string, number | string>>({});
-  const [begins, setBegins] = useState('');
+  const [begins, setBegins] = useState<TypedMoment>('');
   const current = known.find((one) => one.id === pool)?.now;
   const save = async () => {
     const hasOne = Object.values(typed).some((value) => typeof value === 'number');
     refuse({ '/pool': !pool && t('needsPool'), '/gpu_hour_micros': !hasOne && t('needsOne') });
     const made = await take(
       api.POST('/api/v1/prices', {
-        body: { pool: pool ?? '', gpu_hour_micros: micros(typed.gpu_millis ?? ''), cpu_hour_micros: micros(typed.cpu_millis ?? ''), memory_gib_hour_micros: micros(typed.memory_bytes ?? ''), effective_at: begins ? new Date(begins).toISOString() : null },
+        body: { pool: pool ?? '', gpu_hour_micros: micros(typed.gpu_millis ?? ''), cpu_hour_micros: micros(typed.cpu_millis ?? ''), memory_gib_hour_micros: micros(typed.memory_bytes ?? ''), effective_at: begins || null },
       }),
     );
     await queries.invalidateQueries({ queryKey: ['prices'] });
@@ -68,7 +69,7 @@ export function NewPrice({ known, close }: { known: readonly PoolPrices[]; close
                 />
               );
             })}
-            <TextInput type="datetime-local" label={t('begins')} description={`${t('asSoon')} · ${t('times', { zone: format.zone })}`} value={begins} onChange={(event) => setBegins(event.currentTarget.value)} error={at('/effective_at')} />
+            <MomentInput label={t('begins')} description={`${t('asSoon')} · ${t('times', { zone: format.zoneName })}`} value={begins} onChange={setBegins} error={at('/effective_at')} />
           </>
         )}
       </Form>

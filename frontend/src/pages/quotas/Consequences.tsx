@@ -15,7 +15,7 @@ import { useText } from '@/text/language';
 import { CopyAs, curl, python } from '@/ui/CopyAs';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
-import { fromLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { notify } from '@/ui/notify';
 import { Said } from '@/ui/Said';
 
@@ -31,17 +31,17 @@ const JOBS_SHOWN = 12;
 export function Consequences({ changes, rights, queues, draft, discard }: { changes: readonly Change[]; rights: ReadonlyMap<string, Right>; queues: ReadonlyMap<string, Queue>; draft: Draft; discard: () => void }) {
   const t = useText(words);
   const format = useFormat();
-  const [from, setFrom] = useState('');
+  const [from, setFrom] = useState<TypedMoment>('');
   const [comment, setComment] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [hasMoved, setMoved] = useState(false);
   const own = changes.filter((change) => rights.get(change.queue) === 'set');
   const asked = changes.filter((change) => rights.get(change.queue) === 'ask');
-  const body: Body = { changes: own, comment: comment.trim(), effective_from: fromLocalInput(from) };
+  const body: Body = { changes: own, comment: comment.trim(), effective_from: from || null };
   const text = JSON.stringify(body);
   const [settled] = useDebouncedValue(text, PAUSE_MS);
-  const isWrong = unreadable(draft);
+  const isWrong = unreadable(draft) || from === null;
   const trial = useQuery({
     queryKey: ['quotas', 'trial', settled],
     enabled: own.length > 0 && !isWrong,
@@ -86,7 +86,7 @@ export function Consequences({ changes, rights, queues, draft, discard }: { chan
         const slug = queues.get(change.queue)?.tenant?.slug ?? '';
         byTenant.set(slug, [...(byTenant.get(slug) ?? []), change]);
       }
-      for (const [tenant, wanted] of byTenant) await api.POST('/api/v1/quota/requests', { body: { changes: wanted, tenant, reason: comment.trim(), effective_from: fromLocalInput(from) } });
+      for (const [tenant, wanted] of byTenant) await api.POST('/api/v1/quota/requests', { body: { changes: wanted, tenant, reason: comment.trim(), effective_from: from || null } });
       await done(t('asked'));
     } catch (error) {
       setProblem(asProblem(error));
@@ -103,7 +103,7 @@ export function Consequences({ changes, rights, queues, draft, discard }: { chan
             {t('planTitle')}
           </Title>
           <Group gap="xs">
-            {own.length > 0 && (
+            {own.length > 0 && from !== null && (
               <CopyAs
                 ways={() => ({
                   cli: `cat > limits.json <<'END'\n${JSON.stringify(entries(own, queues), null, 2)}\nEND\nberth queues edit --file limits.json --dry-run`,
@@ -150,7 +150,7 @@ export function Consequences({ changes, rights, queues, draft, discard }: { chan
           </Stack>
         </div>
         <Group align="flex-end">
-          <TextInput type="datetime-local" label={t('effectiveFrom')} description={t('effectiveHint', { zone: format.zone })} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={problem?.at('/effective_from')} w={240} />
+          <MomentInput label={t('effectiveFrom')} description={t('effectiveHint', { zone: format.zoneName })} value={from} onChange={setFrom} error={problem?.at('/effective_from')} w={240} />
           <TextInput label={t('comment')} description={t('commentHint')} value={comment} onChange={(event) => setComment(event.currentTarget.value)} maxLength={1000} style={{ flex: '1 1 14rem' }} />
           {asked.length > 0 && (
             <Button variant={own.length ? 'default' : 'filled'} loading={isBusy} disabled={isWrong} onClick={() => void ask()} leftSection={<Icon name="approvals" size={16} />}>

@@ -14,7 +14,7 @@ import { Confirm } from '@/ui/Confirm';
 import { Dialog, Form } from '@/ui/Dialog';
 import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
-import { fromLocalInput } from '@/ui/moments';
+import { MomentInput, type TypedMoment } from '@/ui/MomentInput';
 import { PagedView } from '@/ui/PagedView';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
@@ -159,11 +159,10 @@ function NewToken({ account, close }: { account: Account; close: () => void }) {
   const format = useFormat();
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<string[]>([]);
-  const [until, setUntil] = useState('');
+  const [until, setUntil] = useState<TypedMoment>('');
   const [made, setMade] = useState<Schemas['NewTokenOut'] | null>(null);
   const submit = async () => {
-    const expires = fromLocalInput(until);
-    setMade(await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), service_account: account.id, ...(scopes.length ? { scopes } : {}), ...(expires ? { expires_at: expires } : {}) } })));
+    setMade(await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), service_account: account.id, ...(scopes.length ? { scopes } : {}), ...(until ? { expires_at: until } : {}) } })));
     await queries.invalidateQueries({ queryKey: ['tokens'] });
   };
   if (made) return <Once title={t('tokenMade', { name: made.name })} parts={[{ label: 'BERTH_TOKEN', text: made.token }]} close={close} />;
@@ -173,7 +172,7 @@ function NewToken({ account, close }: { account: Account; close: () => void }) {
         <>
           <TextInput label={c('name')} value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required data-autofocus />
           <MultiSelect label={t('scopes')} description={t('scopesHint')} data={SCOPES.map((scope) => ({ value: scope, label: t(scope) }))} value={scopes} onChange={setScopes} error={at('/scopes')} />
-          <TextInput type="datetime-local" label={`${t('expiresOn')} (${format.zone})`} description={t('expiresHint')} value={until} onChange={(event) => setUntil(event.currentTarget.value)} error={at('/expires_at')} />
+          <MomentInput label={`${t('expiresOn')} (${format.zoneName})`} description={t('expiresHint')} value={until} onChange={setUntil} error={at('/expires_at')} />
         </>
       )}
     </Form>

@@ -1,7 +1,8 @@
 """What a scheduler remembers beyond the tables: past use, how many were evicted of late, reserved starts, claims.
 
-Past use fades with a half-life and counts in fair shares. A reserved start is a promise, and so is the room that others leave for
-a job: the next leader keeps both, and a question why a job waits, or what if, is answered with them. A core keeps all this by
+Past use fades with a half-life and counts in fair shares. A sure start is a promise, and so is the room that others leave for
+a job: the next leader keeps both, and a question why a job waits, or what if, is answered with them. A planned start is none, and
+each core plans anew. A core keeps all this by
 numbers; here it is by ids and names, so that it outlives cores, leaders and restarts.
 """
 
@@ -43,7 +44,7 @@ class KeptTask(NamedTuple):
 
 
 class ReservedStart(NamedTuple):
-    """When and where a waiting job will start."""
+    """When and where a waiting job will surely start."""
 
     job_id: uuid.UUID
     pool_id: uuid.UUID
@@ -71,6 +72,7 @@ class ClaimedRoom(NamedTuple):
     left_over: tuple[KeptTask, ...]
     seats: tuple[KeptSeat, ...]
     since: int = 0
+    hops: int = 0
 
 
 class UnderWay(NamedTuple):
@@ -119,7 +121,8 @@ class Numbered:
             for task in left_over
         )
         known = tuple(seat for seat in seats if seat is not None)
-        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), held_rooms, known, since=kept.since)
+        standing = Standing(kept.standing)
+        return Claimed(str(kept.job_id), pool, tasks, standing, held_rooms, known, hops=kept.hops, since=kept.since)
 
     def _seat(self, kept: KeptSeat) -> ClaimedSeat | None:
         pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
@@ -162,7 +165,7 @@ def remember(core: Core) -> Memory:
 
 
 def under_way_of(core: Core) -> UnderWay:
-    """Its reserved starts, the earliest first, and its claims."""
+    """Its sure starts, the earliest first, and its claims."""
     pool_ids, machines = core.shares.pool_ids, core.machines.at
 
     def tasks(placed: Iterable[PlacedTask]) -> tuple[KeptTask, ...]:
@@ -193,6 +196,7 @@ def under_way_of(core: Core) -> UnderWay:
             tasks(map(as_task, claim.left_over)),
             tuple(KeptSeat(uuid.UUID(seat.id), pool_ids[seat.pool], tasks(seat.tasks), seat.until) for seat in claim.seats),
             claim.since,
+            claim.hops,
         )
         for claim in core.claims()
     )
@@ -201,15 +205,20 @@ def under_way_of(core: Core) -> UnderWay:
 
 def save(memory: Memory, *, now: datetime) -> None:
     """Keep it for the next leader. One statement, or two the first time."""
+    SchedulerMemory.objects.update_or_create(id=ROW, defaults={"document": document_of(memory), "saved_at": now})
+
+
+def document_of(memory: Memory) -> dict[str, Any]:
+    """What is stored of it."""
     rows = sorted(
         [str(queue_id) if queue_id is not None else "", str(pool_id), resource, amount]
         for (queue_id, pool_id, resource), amount in memory.history.items()
     )
-    document = {
+    return {
         "history": rows,
         "history_at": memory.history_at,
         "evicted_at": [list(entry) for entry in memory.evicted_at],
-        "booked": [
+        "reserved": [
             [str(start.job_id), str(start.pool_id), start.at, start.standing, _plain(start.tasks)]
             for start in memory.under_way.reserved
         ],
@@ -217,30 +226,31 @@ def save(memory: Memory, *, now: datetime) -> None:
             [
                 str(claim.job_id), str(claim.pool_id), claim.standing, _plain(claim.tasks), _plain(claim.left_over),
                 [[str(seat.job_id), str(seat.pool_id), _plain(seat.tasks), seat.until] for seat in claim.seats],
-                claim.since,
+                claim.since, claim.hops,
             ]
             for claim in memory.under_way.claimed
         ],
     }  # fmt: skip
-    SchedulerMemory.objects.update_or_create(id=ROW, defaults={"document": document, "saved_at": now})
 
 
 def load() -> Memory:
     """What was kept last; nothing where nothing was, or where it cannot be read."""
     document = SchedulerMemory.objects.filter(id=ROW).values_list("document", flat=True).first()
     try:
-        return _read(document) if document else NOTHING
+        return read(document) if document else NOTHING
     except (KeyError, TypeError, ValueError):
         return NOTHING
 
 
-def _read(document: Mapping[str, Any]) -> Memory:
+def read(document: Mapping[str, Any]) -> Memory:
+    """What was stored. Releases before kept planned starts among the others, as `booked`, which is not read: what of it can be
+    promised is reserved in the first pass."""
     history: dict[Key, int] = {}
     for queue, pool, resource, amount in document["history"]:
         history[uuid.UUID(queue) if queue else None, uuid.UUID(pool), int(resource)] = int(amount)
     evicted = tuple((int(at), int(count)) for at, count in document["evicted_at"])
     under_way = UnderWay(
-        tuple(_reserved(row) for row in document.get("booked", ())), tuple(_claimed(row) for row in document.get("claimed", ()))
+        tuple(_reserved(row) for row in document.get("reserved", ())), tuple(_claimed(row) for row in document.get("claimed", ()))
     )
     return Memory(history, int(document["history_at"]), evicted, under_way)
 
@@ -262,7 +272,7 @@ def _reserved(row: Sequence[Any]) -> ReservedStart:
 
 
 def _claimed(row: Sequence[Any]) -> ClaimedRoom:
-    job_id, pool_id, standing, tasks, left_over, seats, *since = row  # Releases before did not keep since when.
+    job_id, pool_id, standing, tasks, left_over, seats, *more = row  # Releases before did not keep since when, and how far apart.
     kept = tuple(KeptSeat(uuid.UUID(job), uuid.UUID(pool), _tasks(placed), int(until)) for job, pool, placed, until in seats)
-    claimed_at = int(since[0]) if since else 0
-    return ClaimedRoom(uuid.UUID(job_id), uuid.UUID(pool_id), int(standing), _tasks(tasks), _tasks(left_over), kept, claimed_at)
+    since, hops = (int(more[at]) if len(more) > at else 0 for at in range(2))
+    return ClaimedRoom(uuid.UUID(job_id), uuid.UUID(pool_id), int(standing), _tasks(tasks), _tasks(left_over), kept, since, hops)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.decisions import Evict, WaitReason
 from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.policy import Policy
 from jobs.scheduling.core.state.reservation import BackfillReservation, ends_if_started, grace_of, sure_end
 from jobs.scheduling.core.state.timers import BookingBoundary
 from jobs.scheduling.core.state.work import JobAsk, Need, Running
@@ -28,6 +29,11 @@ from tenants.capacity.quota.bookings import Booked
 GPU = 2  # Place of GPUs in an amount.
 NO_OWNER = -1  # The owner of GPUs that no window covers.
 FINE = 1 << 20
+
+
+def least_runtime(policy: Policy) -> int:
+    """How long a gang runs before it leaves for a booking, in seconds: never in the second in which it started."""
+    return max(1, policy.least_runtime_seconds)
 
 
 class AdvanceReservation:
@@ -123,7 +129,7 @@ class AdvanceReservations:
 
     def _leaves_in_time(self, job: JobAsk, started_at: int, booking: AdvanceReservation) -> bool:
         policy = self.live.policy
-        return job.evictable and started_at + policy.least_runtime_seconds <= booking.starts_at - grace_of(job, policy)
+        return job.evictable and started_at + least_runtime(policy) <= booking.starts_at - grace_of(job, policy)
 
     # --- Whether there is room ----------------------------------------------------------------------------------------
 
@@ -275,10 +281,7 @@ class AdvanceReservations:
         able = [
             (running.cost(now) * FINE // gpu, running.key, running)
             for running, gpu in staying
-            if gpu
-            and running.claim is None
-            and running.job.evictable
-            and running.started_at + live.policy.least_runtime_seconds <= now
+            if gpu and running.claim is None and running.job.evictable and running.started_at + least_runtime(live.policy) <= now
         ]
         chosen: list[Running] = []
         for _, _, running in sorted(able, key=lambda entry: entry[:2]):

@@ -88,9 +88,7 @@ class Core:
     def withdraw(self, job_id: str) -> None:
         """A job waits no longer, and does not run either."""
         self.seats.vacate(job_id)
-        if self.live.waiting.withdraw(job_id):
-            self.reservations.look_from.clear()
-        elif job_id in self.transfers:
+        if not self.live.waiting.withdraw(job_id) and job_id in self.transfers:
             self.ended(job_id)
 
     def started(self, job: JobAsk, placed: Placed, at: int, need: Need | None = None) -> None:
@@ -131,7 +129,6 @@ class Core:
         self.advance.machine_changed()
         self.reservations.settle((index,), "machine")
         self.reservations.forget_refused()
-        self.reservations.forget_unplannable()
         self.wakeups.wake([group for group in self.ordering.groups() if facts.pool in group.shape.touches])
 
     def mix_changed(self, pool: int, mix: Mix | None) -> None:
@@ -151,7 +148,6 @@ class Core:
         self.live.shares = shares
         self.wakeups.wake(self.ordering.groups())
         self.ordering.follow(shares)
-        self.reservations.forget_unplannable()
         self.reservations.recheck_limits()
 
     def bookings_changed(self, bookings: Iterable[Booked]) -> None:
@@ -165,7 +161,6 @@ class Core:
             if at > self.now:
                 self.live.timers.set(BookingBoundary(at, pool))
         self.wakeups.wake(self.ordering.groups())
-        self.reservations.forget_unplannable()
         if self.advance:
             self.reservations.recheck_bookings()
 
@@ -173,7 +168,6 @@ class Core:
         """Other caps on users."""
         self.holdings.set(caps, self.running.values())
         self.seats.recount()
-        self.reservations.look_from.clear()
         self.wakeups.by_user.clear()
         self.live.waiting.line_up_again()
 

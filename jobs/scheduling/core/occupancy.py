@@ -10,7 +10,6 @@ from jobs.scheduling.core.place.placing import undo
 from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.seats import Seats
 from jobs.scheduling.core.state.live import Live
-from jobs.scheduling.core.state.reservation import FOREVER, ends_if_started
 from jobs.scheduling.core.state.work import Claimed, JobAsk, Running, Transfer, give_shares, take_shares
 
 
@@ -50,15 +49,12 @@ class Occupancy:
         live, reservations = self.live, self.reservations
         running = live.running.pop(job_id)
         live.evictable.leave(running)
-        if reservations.ends_of(running).planned == FOREVER:
-            reservations.forget_unplannable()  # Nothing could be planned on its end.
         reservations.left(running)
         if self.advance:
             self.advance.left(job_id, [pool for pool, _ in running.need])
         if live.holdings:
             live.holdings.give(running)
             live.changes.give_back(live.holdings.places(running.job))
-            reservations.look_from.clear()  # A job that was at a cap may get a reserved start now, in any pool.
             if reservations:  # A job that would have taken the room in a cap from a reserved start may start now, in any pool.
                 live.changes.free(live.machines.pools)
         for sibling in live.waiting.one_ended(running.job):
@@ -92,8 +88,6 @@ class Occupancy:
         self._one_more_of_array(claimant.job)
         for victim in transfer.victims:  # The queues of victims hold less from now on.
             live.changes.free(pool for pool, _ in victim.need)
-            if ends_if_started(victim.job, victim.started_at, live.policy).planned == FOREVER:
-                self.reservations.forget_unplannable()  # Nothing could be planned on its end.
         if not transfer.leaving:
             live.cleared.append(claimant.job.id)
 

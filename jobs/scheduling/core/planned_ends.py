@@ -7,7 +7,7 @@ ahead again as the gang has run.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import takewhile
 
@@ -27,8 +27,6 @@ class PlannedEnds:
         self._unsure: dict[int, int] = {}  # By pool, how many of these run.
         self._overdue: list[tuple[int, str]] = []  # The same of those without a longest time, the first on top.
         self._on: dict[int, dict[str, Running]] = {}  # By machine, of the same.
-        self.look_from: dict[int, int] = {}  # By pool with a vacant place, from when on a job may have it.
-        self._unplannable: set[str] = set()  # Jobs for which no start was found: nothing that ends changes that.
 
     def ends_of(self, running: Running) -> Ends:
         """When a gang that runs holds nothing any more."""
@@ -43,11 +41,6 @@ class PlannedEnds:
         ends = ends_if_started(running.job, running.started_at, self.live.policy)
         if ends.planned == FOREVER or not self.live.policy.backfill_depth:
             return
-        if len(self._planned) + 1 < len(
-            self.live.running
-        ):  # Where not all ends are known, a further end may be what a plan lacked.
-            self._unplannable.clear()
-        self.look_from.clear()
         self._enter(running, ends.planned if ends.sure < FOREVER else self._not_over(running, ends.planned))
         for task in running.placed.tasks:
             self._on.setdefault(task.machine, {})[running.job.id] = running
@@ -94,7 +87,6 @@ class PlannedEnds:
             del ends[place_of]
             self.known_ends -= 1
             self._unsure[pool] -= running.job.max_runtime is None
-            self.look_from.pop(pool, None)
 
     def plans_from(self, job: JobAsk) -> int:
         """From when on a start is planned for a job: at once where all ends in its pools are sure, else once it has waited for
@@ -102,10 +94,6 @@ class PlannedEnds:
         if not any(self._unsure.get(pool) for pool in job.pools):
             return 0
         return job.submitted_at + self.live.policy.plans_after_seconds
-
-    def may_plan(self, pool: int) -> bool:
-        """Whether anything in the pool has a known end."""
-        return bool(self._ends.get(pool))
 
     def _freed_by(self, reservation: BackfillReservation) -> Iterator[Running]:
         """Those that end before a reserved start, as far as it counts on them, the first to end in each of its pools first."""
@@ -116,28 +104,3 @@ class PlannedEnds:
                 if name not in seen and (not reservation.is_sure or running.job.max_runtime is not None):
                     seen.add(name)
                     yield running
-
-    # --- Whether a start may be looked for ------------------------------------------------------------------------
-
-    def is_plannable(self, job: JobAsk) -> bool:
-        """Whether a start may be found for a job: not where none was, since machines and limits are as they are."""
-        return job.id not in self._unplannable
-
-    def unplannable(self) -> tuple[str, ...]:
-        """The waiting jobs for which no start was found."""
-        return tuple(sorted(name for name in self._unplannable if name in self.live.ordering))
-
-    def restore_unplannable(self, job_ids: Iterable[str]) -> None:
-        self._unplannable = set(job_ids)
-
-    def comes(self, job: JobAsk) -> None:
-        """A job waits from now on, or is another than it was: there may be a start for it."""
-        self._unplannable.discard(job.id)
-        for pool in job.pools:
-            if pool in self.look_from:
-                self.look_from[pool] = min(self.look_from[pool], self.plans_from(job))
-
-    def forget_unplannable(self) -> None:
-        """Machines or limits are others: a job without a start may have a start."""
-        self.look_from.clear()
-        self._unplannable.clear()

@@ -54,6 +54,9 @@ def lacking_room(live: Live, advance: AdvanceReservations, reserver: Reserver, p
     for group in live.ordering.groups():
         first = group.first()
         if group.phase == REFUSED and first is not None and pool in group.shape.pools:
+            stop = live.ordering.stopped_by(group.queue)
+            if stop is not None and first[0] > stop:
+                continue  # Its queue is served in order, and stands.
             waiting.append((reserver.rank(group.queue, first[1]), group, first[1]))
     waiting.sort()
     places = iter(range(len(waiting)))

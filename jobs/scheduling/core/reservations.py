@@ -86,6 +86,10 @@ class BackfillReservations(PlannedEnds):
         self.by_job: dict[str, BackfillReservation] = {}
         self.version = 0  # Grows with every start that is reserved, or is no more.
         self.broken: list[Reserve] = []  # What is to be told of those that were not kept.
+        self.without_start: set[str] = set()  # Jobs for which no start was found in this period.
+        self.removed: dict[int, int] = {}  # By pool, how many starts came or were dropped.
+        self._period = -1
+        self._is_freed = False  # Whether something became free in this period.
         self._by_machine: dict[int, list[BackfillReservation]] = {}
         self._held_rooms: dict[int, tuple[HeldRoom, ...]] = {}
         self._suspended: frozenset[str] = frozenset()
@@ -119,19 +123,19 @@ class BackfillReservations(PlannedEnds):
 
     @property
     def next_at(self) -> int | None:
-        """When the first of them comes, is asked whether it could be earlier, or may be given where a place is vacant."""
-        policy = self.live.policy
-        moments = [reservation.planned_at + policy.replan_seconds for reservation in self.first() if reservation.may_be_earlier]
-        moments += [at for pool, at in self.look_from.items() if self.live.now < at < FOREVER and self.is_vacant(pool)]
-        return min((*moments, *(reservation.at for reservation in self.by_job.values())), default=None)
+        """When the first of them comes, or one that is sure is asked whether it could be earlier."""
+        moments = [reservation.at for reservation in self.by_job.values()]
+        if self._is_freed and self.first():
+            moments.append((self._period + 1) * self.live.policy.replan_seconds)
+        return min(moments, default=None)
 
     def is_vacant(self, pool: int) -> bool:
-        """Whether a start more could be reserved in a pool."""
-        return self.may_plan(pool) and self.count(pool) < self.live.policy.backfill_depth
+        """Whether a start more could be reserved in a pool: where an end is known, and not all places are taken."""
+        return bool(self._ends.get(pool)) and self.count(pool) < self.live.policy.backfill_depth
 
     def first(self) -> list[BackfillReservation]:
-        """The first to come: those that are asked whether they could be earlier."""
-        return nsmallest(TRIES_MAX, self.by_job.values(), key=order_of)
+        """The first sure ones to come: those that are asked whether they could be earlier."""
+        return nsmallest(TRIES_MAX, filter(lambda reservation: reservation.is_sure, self.by_job.values()), key=order_of)
 
     def add(self, reservation: BackfillReservation) -> None:
         self.by_job[reservation.job.id] = reservation
@@ -156,7 +160,7 @@ class BackfillReservations(PlannedEnds):
         reservation = self._remove(job_id)
         if reservation is None:
             return
-        if cause:
+        if cause and reservation.is_sure:
             taker, yielding = self._taker
             self.broken.append(Reserve(job_id, 0, (), cause, by=taker if cause == "yielded" and job_id in yielding else ""))
         self.settle(reservation.needs, cause or "yielded")
@@ -165,9 +169,10 @@ class BackfillReservations(PlannedEnds):
         reservation = self.by_job.pop(job_id, None)
         if reservation is None:
             return None
-        self.forget_unplannable()
         self.version += 1
         self._counts[reservation.pool] -= 1
+        self.removed[reservation.pool] = self.removed.get(reservation.pool, 0) + 1
+        self.without_start.clear()
         for machine in reservation.needs:
             left = [other for other in self._by_machine[machine] if other is not reservation]
             if left:
@@ -192,25 +197,28 @@ class BackfillReservations(PlannedEnds):
         if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
             return  # It asks for something else by now.
         ends = ends_if_started(job, kept.at, self.live.policy)
-        reservation = reservation_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
-        reservation.planned_at, reservation.may_be_earlier = kept.planned_at, kept.may_be_earlier
-        self.add(reservation)
+        self.add(reservation_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=True))
 
     def kept(self) -> tuple[KeptReservation, ...]:
-        """All of them, as values."""
+        """The sure ones, as values."""
         return tuple(
-            KeptReservation(
-                reservation.job.id,
-                reservation.pool,
-                reservation.at,
-                reservation.tasks,
-                reservation.standing,
-                reservation.is_sure,
-                reservation.planned_at,
-                reservation.may_be_earlier,
-            )
+            KeptReservation(reservation.job.id, reservation.pool, reservation.at, reservation.tasks, reservation.standing)
             for reservation in sorted(self.by_job.values(), key=order_of)
+            if reservation.is_sure
         )
+
+    def begin_period(self) -> bool:
+        """Once in `Policy.replan_seconds` of the clock, drop all planned starts and forget for whom none was found, so that both
+        are planned anew; whether that was now."""
+        every = self.live.policy.replan_seconds
+        period = self.live.now // every if every else -1
+        if period == self._period and every:
+            return False
+        self._period, self._is_freed = period, False
+        self.without_start.clear()
+        for name in [name for name, reservation in self.by_job.items() if not reservation.is_sure]:
+            self.drop(name)
+        return True
 
     # --- What is hidden -----------------------------------------------------------------------------------------------
 
@@ -271,8 +279,7 @@ class BackfillReservations(PlannedEnds):
         self.live.changes.note(machines)
         self.live.changes.free(pools)
         self.forget_refused()
-        for reservation in self.by_job.values():
-            reservation.may_be_earlier = reservation.may_be_earlier or reservation.pool in pools
+        self._is_freed = True
 
     def counts_on(self, running: Running, but: JobAsk) -> bool:
         """Whether another's reserved start counts on the end of a gang, or on where it stands."""
@@ -561,9 +568,7 @@ class BackfillReservations(PlannedEnds):
         best: BackfillReservation | None = None
         reserved = Reserved(self.by_job.values(), self._held_rooms.values(), self._ends)
         for pool in shape.pools:
-            if self.may_plan(pool):
+            if self._ends.get(pool):
                 reservation = Plan(self.live, self.advance, reserved, job, shape, pool).run(before if best is None else best.at)
                 best = reservation or best
-        if best is None and before == FOREVER:
-            self._unplannable.add(job.id)
         return best

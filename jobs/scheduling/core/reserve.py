@@ -19,7 +19,7 @@ from jobs.scheduling.core.reservations import TRIES_MAX, BackfillReservations
 from jobs.scheduling.core.state.decisions import Admit, Decision, Reserve
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.ordering import REFUSED, Group, Key
-from jobs.scheduling.core.state.reservation import FOREVER, BackfillReservation
+from jobs.scheduling.core.state.reservation import BackfillReservation
 from jobs.scheduling.core.state.user_caps import least
 from jobs.scheduling.core.state.work import JobAsk, Running
 from tenants.capacity.quota.shares import Standing
@@ -54,29 +54,30 @@ class Reserver:
         self.now = now
         self.decisions = decisions
         self._tries: dict[int, int] = {}
-        self._without_start: set[str] = set()  # Jobs for which no start was found since the candidates were last listed.
         self._next: dict[int, Candidates] = {}  # By pool with vacant places, the jobs to ask.
+        self._listed: dict[int, int] = {}  # By pool, how many starts had been removed when they were listed.
         self._levels: dict[int, Levels] = {}
         self._levels_at = -1
-        self._later = FOREVER  # When a start may first be looked for, of jobs for which none is looked for yet.
-        self._counts: dict[int, int] = {}  # By pool, how many starts were reserved when that was last looked at.
 
     def begin(self) -> None:
-        """Start the jobs that are due, drop the starts of jobs that wait no longer, and list the candidates for new starts."""
+        """Start the jobs that are due, drop the starts of jobs that wait no longer and, once in a period, all planned ones, and
+        list the candidates for new starts."""
         if not self.live.policy.backfill_depth:
             return
-        self._counts = {pool: self.reservations.count(pool) for pool in self.live.machines.pools}
         for reservation in list(self.reservations.by_job.values()):
             job = self.live.ordering.job(reservation.job.id)
             if job is None:
                 self.reservations.drop(reservation.job.id, "changed" if self._is_elsewhere(reservation.job.id) else "")
             elif not _is_same(job, reservation.job):
                 self.reservations.drop(reservation.job.id, "changed")
-            elif self._is_capped(reservation):
-                self.reservations.drop(reservation.job.id, "limits")
+            else:
+                reservation.job = job  # Its priority may be another.
+                if self._is_capped(reservation):
+                    self.reservations.drop(job.id, "limits")
         for reservation in self.reservations.due(self.now):
             self._start(reservation)
-        self._replan()
+        if self.reservations.begin_period():
+            self._look_for_earlier()
         self._look_for_vacancies()
 
     def _is_capped(self, reservation: BackfillReservation) -> bool:
@@ -93,18 +94,16 @@ class Reserver:
     def _look_for_vacancies(self, pools: Iterable[int] | None = None) -> None:
         """List the candidates where a place is vacant: once a pass, and again once a reserved start has come."""
         for pool in sorted(self.live.machines.pools) if pools is None else pools:
-            count = self.reservations.count(pool)
-            if count < self._counts.get(pool, 0):
-                self.plan_anew((pool,))
-            self._counts[pool] = count
-            if pool not in self._next and self._vacant(pool) and self.reservations.look_from.get(pool, self.now) <= self.now:
+            removed = self.reservations.removed.get(pool, 0)
+            if self._listed.get(pool) != removed and self._vacant(pool):
+                self._listed[pool] = removed
                 self._next[pool] = self._refused_in(pool)
 
     def plan_anew(self, pools: Iterable[int]) -> None:
-        """Gangs of these pools were evicted: there may be a start now for jobs for which none was looked for."""
+        """Gangs of these pools were evicted: there may be a start now for jobs for which none was found."""
         for pool in pools:
-            self._next.pop(pool, None)
-        self._without_start.clear()
+            self._listed.pop(pool, None)
+        self.reservations.without_start.clear()
 
     def before(self, group: Group, job: JobAsk) -> None:
         """Before a job has its turn, jobs before it that were refused earlier may have a start."""
@@ -123,9 +122,6 @@ class Reserver:
             self._reserve(group, job)
             if self.live.policy.backfill_depth > 1:
                 self._others_of(group)
-        for pool in group.shape.pools:
-            if pool in self.reservations.look_from:
-                self.reservations.look_from[pool] = min(self.reservations.look_from[pool], self.reservations.plans_from(job))
 
     def reserve_rest(self) -> None:
         """Places that are still vacant go to jobs that were refused earlier."""
@@ -180,12 +176,9 @@ class Reserver:
         if group is not None and self.may_have(job):
             self._reserve(group, job)
 
-    def _replan(self) -> None:
-        """Whether a start could be earlier, now and then."""
+    def _look_for_earlier(self) -> None:
+        """Whether a start that is sure could be earlier."""
         for reservation in self.reservations.first():
-            if not reservation.may_be_earlier or self.now < reservation.planned_at + self.live.policy.replan_seconds:
-                continue
-            reservation.planned_at, reservation.may_be_earlier = self.now, False
             earlier = self.reservations.plan(reservation.job, reservation.shape, before=reservation.at)
             if earlier is not None:
                 self.reservations.drop(reservation.job.id)
@@ -199,15 +192,14 @@ class Reserver:
             self._tries[pool] = self._tries.get(pool, 0) + 1
         reservation = self.reservations.plan(job, group.shape)
         if reservation is None:
-            self._without_start.add(job.id)
+            self.reservations.without_start.add(job.id)
         elif reservation.pool in pools:
             self._add(reservation)
 
     def _add(self, reservation: BackfillReservation) -> None:
-        reservation.planned_at = self.now
         self.reservations.add(reservation)
-        self._counts[reservation.pool] = self.reservations.count(reservation.pool)
-        self.decisions.append(reservation.told)
+        if reservation.is_sure:
+            self.decisions.append(reservation.told)
 
     def _vacant(self, pool: int) -> bool:
         """Whether a start in the pool could be reserved."""
@@ -217,15 +209,13 @@ class Reserver:
     # --- Candidates ---------------------------------------------------------------------------------------------------
 
     def _refused_in(self, pool: int) -> Candidates:
-        lines, candidates, self._later = self.live.ordering, Candidates(), FOREVER
+        lines, candidates = self.live.ordering, Candidates()
         places = self.live.policy.backfill_depth - self.reservations.count(pool)
         for shape, groups in lines.by_shape.items():
             for group in filter(len, groups) if pool in shape.pools else ():
                 for job in group.firsts(places + len(self.reservations.by_job)) if places > 1 else group.firsts(1):
                     if group.was_refused or not self.guard_rank(job):
                         self._add_to(candidates, group, job)
-        if self._first(candidates) is None:
-            self.reservations.look_from[pool] = self._later
         return candidates
 
     def _add_to(self, candidates: Candidates, group: Group, job: JobAsk) -> None:
@@ -264,17 +254,11 @@ class Reserver:
                 self._add_to(waiting, group, job)
 
     def may_have(self, job: JobAsk) -> bool:
-        """Whether a start may be found for a job: not where it has a start, where none was found, or where its user is at a cap,
-        which nothing that ends in a pool changes. What starts meanwhile may be what a plan lacked: then it is asked again,
-        but not in this pass, so that a job that is refused in its turn takes no second try from those behind it."""
-        if job.id in self.reservations.by_job or not self.reservations.is_plannable(job) or self.live.is_last_of_array(job):
+        """Whether a start may be found for a job: not where it has a start, where none was found in this period, or where its
+        user is at a cap, which nothing that ends in a pool changes."""
+        if job.id in self.reservations.by_job or job.id in self.reservations.without_start or self.live.is_last_of_array(job):
             return False
-        if job.id in self._without_start:
-            self._later = min(self._later, self.now)
-            return False
-        plans_from = self.reservations.plans_from(job)
-        if plans_from > self.now:
-            self._later = min(self._later, plans_from)
+        if self.reservations.plans_from(job) > self.now:
             return False
         return not self.live.holdings or self.live.holdings.refusal(job, least(job.gang)) is None
 

@@ -61,9 +61,7 @@ class Seats:
 
     def submit(self, job: JobAsk) -> None:
         """A job waits from now on: for its seat where one is kept, else with all others."""
-        if self.live.waiting.withdraw(job.id):
-            self.reservations.look_from.clear()
-        self.reservations.comes(job)
+        self.live.waiting.withdraw(job.id)
         migrating = self.back(job) if self.by_job else None
         if migrating is None:
             self.live.waiting.submit(job, self.live.now)
@@ -178,7 +176,6 @@ class Seats:
         if seat.until:
             self.live.holdings.give(self._sitting(seat))
             self.live.changes.give_back(self.live.holdings.places(seat.job))
-            self.reservations.look_from.clear()  # As where a gang has ended: caps hold in all pools.
         return seat
 
     def _release(self, name: str) -> None:

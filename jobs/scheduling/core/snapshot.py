@@ -67,8 +67,7 @@ class State:
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many): recent evictions, for their limit.
     caps: tuple[CapFacts, ...] = ()
     bookings: tuple[Booked, ...] = ()  # Without those that are over or were given up.
-    reserved: tuple[KeptReservation, ...] = ()  # Reserved starts.
-    unplannable: tuple[str, ...] = ()  # Jobs for which no reserved start was found, with these machines and limits.
+    reserved: tuple[KeptReservation, ...] = ()  # Reserved starts that are sure.
     seats: tuple[Seat, ...] = ()  # Kept for jobs that migrated and have not started again.
     claims: tuple[Claimed, ...] = ()  # Claims under way: where claimants will start once their victims have left.
 
@@ -94,7 +93,6 @@ def build(state: State) -> Core:
     for job in sorted(state.waiting, key=lambda job: (job.submitted_at, job.id)):
         core.submit(job)
     resume(core, state.running, state.reserved, state.claims)
-    core.reservations.restore_unplannable(state.unplannable)
     return core
 
 
@@ -148,7 +146,6 @@ def export(core: Core, state: State) -> State:
         history_at=core.live.history_at or 0,
         evicted_at=tuple(core.evicted_at),
         reserved=core.reservations.kept(),
-        unplannable=core.reservations.unplannable(),
         seats=core.seats.kept(),
         claims=core.claims(),
     )

@@ -115,15 +115,15 @@ class Settled:
     """A state after its pass, with the core that decided it: every question about a waiting job begins with it. `before`: the
     state without that pass.
 
-    `looks_again`: the pass first checks whether each reserved start could be earlier, as the core at work does once in a while
-    after something became free.
+    `looks_again`: the pass first checks whether each reserved start could be earlier, as the core at work does in the first pass
+    of a period.
     """
 
     def __init__(self, state: State, *, looks_again: bool = False) -> None:
         self.before = state
         self.core = build(state)
-        for reservation in self.core.reservations.by_job.values() if looks_again else ():
-            reservation.may_be_earlier = True
+        if not looks_again:
+            self.core.reservations.begin_period()
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
         self.admitted = {decision.id: decision for decision in self.decisions if isinstance(decision, Admit)}
         self.acts = any(isinstance(decision, Admit | Claim | Evict) for decision in self.decisions)

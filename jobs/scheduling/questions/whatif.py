@@ -221,7 +221,7 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     admitted = {decision.id for decision in decisions if isinstance(decision, Admit)}
     leaving = {decision.id: decision.claimant for decision in decisions if isinstance(decision, Evict)}
     migrating = {decision.id for decision in decisions if isinstance(decision, Evict) and decision.to is not None}
-    state = replace(state, reserved=core.reservations.kept(), unplannable=core.reservations.unplannable(), claims=core.claims())
+    state = replace(state, reserved=core.reservations.kept(), claims=core.claims())
     if not admitted and not leaving:
         return state
     runs = [
@@ -238,25 +238,8 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
 def apply(state: State, changes: Sequence[Change]) -> State:
     """The state with these changes made, in their order; a change that names an object that does not exist is skipped."""
     for change in changes:
-        state = _plannable_again(_apply(state, change), state, change)
+        state = _apply(state, change)
     return state
-
-
-def _plannable_again(after: State, before: State, change: Change) -> State:
-    """The state with those jobs forgotten for which no start was found but may be found now, as a core that is told of the
-    change forgets them."""
-    match change:
-        case Ask() | Rank() | Release():
-            return replace(after, unplannable=tuple(job_id for job_id in after.unplannable if job_id != change.job_id))
-        case End():
-            ended = next((held.job for held in before.running if held.job.id == change.job_id), None)
-            if ended is None or ended.max_runtime or ended.cautious or before.policy.assumed_runtime_seconds:
-                return after
-            return replace(after, unplannable=())
-        case Submit() | SetCap() | SetPolicy():
-            return after
-        case _:
-            return replace(after, unplannable=())
 
 
 def unknown(state: State, changes: Sequence[Change]) -> tuple[int, ...]:

@@ -1,13 +1,16 @@
 """What is kept from pass to pass equals a full load: a core that lives long and one that is made anew decide the same.
 
 Any sequence of what may happen is told to one core. After each of its passes, and in between, everything is written down as a
-`State` and a second core is made of it, which is told the same from there on. At the next pass both must start, claim and evict
-the same gangs on the same machines in the same order, and agree on who waits and on who does so by a condition of its own. Starts
-are reserved alike, too, but for the order in which that is told, and where a claim takes what was reserved in the same pass.
+`State`, with what is under way as the next leader reads it, and a second core is made of it, which is told the same from there
+on. At the next pass both must start, claim and evict the same gangs on the same machines in the same order, and agree on who
+waits and on who does so by a condition of its own. Starts are reserved and planned alike, too, but for the order in which that
+is told, and where a claim takes what was reserved in the same pass. Planned starts are not written down: both plan them anew in
+the first pass of a period, and passes in between, in which the long-lived core still has its plans, are not compared.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import uuid
 from collections.abc import Sequence
@@ -17,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
+from jobs.loading import memory
 from jobs.scheduling.core import reservations
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
@@ -165,8 +169,11 @@ class World:
         self.anew = build(empty)
 
     def state(self) -> State:
-        state = State(self.now, POOLS, (), self.queues, CAPACITIES, caps=self.caps, bookings=self.bookings)
-        return export(self.core, state)
+        state = export(self.core, State(self.now, POOLS, (), self.queues, CAPACITIES, caps=self.caps, bookings=self.bookings))
+        known = memory.read(json.loads(json.dumps(memory.document_of(memory.remember(self.core)))))
+        pool_at = {pool.id: number for number, pool in enumerate(POOLS)}
+        numbered = memory.Numbered(pool_at, {(m.pool, m.name): at for at, m in enumerate(self.core.machines.at)})
+        return replace(state, reserved=numbered.starts(known.under_way), claims=numbered.claims(known.under_way))
 
     def load(self) -> None:
         """Make the other core anew from what is kept."""
@@ -233,7 +240,12 @@ class World:
         tasks, gpu, more = size
         ask = TaskAsk(100, 1 << 10, gpu)
         job = JobAsk(
-            f"job-{len(self.jobs):02}", queue, GangAsk((RoleAsk("worker", ask, tasks, tasks + more),)), (0,), self.now, priority
+            str(uuid.UUID(int=1000 + len(self.jobs))),
+            queue,
+            GangAsk((RoleAsk("worker", ask, tasks, tasks + more),)),
+            (0,),
+            self.now,
+            priority,
         )
         if self.has_users:
             user, tenants = user_of(len(self.jobs))
@@ -256,11 +268,13 @@ class World:
         for name in leaving:
             if name in self.core.running:
                 self.tell(Ended(name))
+        every, before = self.core.policy.replan_seconds, self.core.now
         decided = self.core.decide(self.now)
-        assert done(decided) == done(self.anew.decide(self.now))
-        assert self.core.reservations.kept() == self.anew.reservations.kept()
-        for name in sorted(self.jobs):
-            assert kind_of(self.core, name) == kind_of(self.anew, name), name
+        if not every or self.now // every != before // every:
+            assert done(decided) == done(self.anew.decide(self.now))
+            assert starts_of(self.core) == starts_of(self.anew)
+            for name in sorted(self.jobs):
+                assert kind_of(self.core, name) == kind_of(self.anew, name), name
         self.leaving = [decision.id for decision in decided if isinstance(decision, Evict)]
         self.load()
 
@@ -273,6 +287,12 @@ def done(decisions: tuple[Decision, ...]) -> list[Decision]:
         for decision in decisions
         if not isinstance(decision, Wait | Reserve)
     ]
+
+
+def starts_of(core: Core) -> list[tuple[str, int, int, bool]]:
+    """The reserved starts, planned ones among them."""
+    by_job = core.reservations.by_job
+    return [(name, by_job[name].pool, by_job[name].at, by_job[name].is_sure) for name in sorted(by_job)]
 
 
 def kind_of(core: Core, name: str) -> str | None:

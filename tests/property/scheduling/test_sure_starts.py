@@ -46,7 +46,7 @@ class Watched(History):
         self.ended: list[tuple[KeptReservation, Reserve]] = []
 
     def _pass(self, now: int) -> None:
-        sure = {reservation.id: reservation for reservation in self.core.reservations.kept() if reservation.is_sure}
+        sure = {reservation.id: reservation for reservation in self.core.reservations.kept()}
         decide = self.core.decide
 
         def watched(at: int) -> Any:

@@ -180,16 +180,28 @@ def test_a_start_that_could_be_earlier_is_asked_again_in_time_though_nothing_els
     assert core.next_pass_at == 200
 
 
-def test_a_start_that_may_be_planned_from_a_moment_on_is_planned_then_though_nothing_else_happens() -> None:
+def test_a_start_is_planned_in_the_first_pass_from_its_moment_on_and_is_told_to_nobody() -> None:
     core = a_core(nodes=1, assumed_runtime_seconds=10_000, plans_after_seconds=600)
     submit(core, *(a_job(f"small-{number}") for number in range(4)), a_job("wide", gpus=4, at=5))
     assert len(admitted(core.decide(10))) == 4
-    rings = []
-    while (ring := core.next_pass_at) is not None and ring < 605:
-        rings.append(ring)
-        assert booked(core.decide(ring)) == []
-    assert core.next_pass_at == 605, rings
-    assert [name for name, _, _ in booked(core.decide(605))] == ["wide"]
+    core.decide(604)
+    assert not core.reservations
+    assert booked(core.decide(605)) == []
+    assert list(core.reservations.by_job) == ["wide"]
+    assert core.reservations.kept() == ()
+
+
+def test_planned_starts_are_planned_anew_in_each_period_and_go_to_the_first_job_then() -> None:
+    core = a_core(nodes=1, assumed_runtime_seconds=10_000, plans_after_seconds=0, replan_seconds=60)
+    submit(core, *(a_job(f"small-{number}") for number in range(4)), a_job("wide", gpus=4, at=5))
+    core.decide(10)
+    assert list(core.reservations.by_job) == ["wide"]
+    submit(core, a_job("urgent", gpus=3, priority=1000, at=20))
+    core.decide(20)
+    assert list(core.reservations.by_job) == ["wide"]
+    decisions = core.decide(60)
+    assert list(core.reservations.by_job) == ["urgent"]
+    assert booked(decisions) == []  # No promise was broken.
 
 
 def test_the_record_of_a_start_that_yields_names_the_job_that_took_it() -> None:

@@ -17,16 +17,13 @@ FOREVER = 1 << 62  # The end of a gang without a known end.
 
 
 class KeptReservation(NamedTuple):
-    """A reserved start as a value, to be kept between cores."""
+    """A sure start as a value, to be kept between cores. A planned start is none: each core plans anew."""
 
     id: str
     pool: int
     at: int
     tasks: tuple[PlacedTask, ...]
     standing: Standing = Standing.BORROWED
-    is_sure: bool = True
-    planned_at: int = 0
-    may_be_earlier: bool = False
 
 
 class Ends(NamedTuple):
@@ -78,8 +75,9 @@ def sure_end(running: Running, policy: Policy) -> int:
 
 @dataclass(slots=True, eq=False)
 class BackfillReservation:
-    """A reserved start. `needs`: by machine what the gang will hold there. `is_sure`: it counts on longest times alone, so it is
-    kept; else it counts on predicted or assumed run times."""
+    """A reserved start of `job`, as it waits now. `needs`: by machine what the gang will hold there. `is_sure`: it counts on
+    longest times alone, so it is kept and told; else it counts on predicted or assumed run times, and is planned anew in each
+    period."""
 
     job: JobAsk
     shape: Shape
@@ -90,8 +88,6 @@ class BackfillReservation:
     standing: Standing
     needs: dict[int, Room]
     is_sure: bool
-    planned_at: int = 0
-    may_be_earlier: bool = False  # Whether a gang has ended since it was planned.
 
     @property
     def need(self) -> Need:

@@ -15,9 +15,11 @@ export interface Format {
   milli: (thousandths: number) => string;
   /** A length of time: `3 h 12 min`. Null: a dash. */
   duration: (seconds: number | null | undefined) => string;
-  /** Day and time with seconds, in the reader's zone. */
+  /** Day and time with seconds, in the reader's zone. Null: a dash. */
   time: (iso: string | null | undefined) => string;
-  /** The same without seconds. */
+  /** `time` with how far the zone is from UTC at that time: `Jul 10, 2027, 14:00:00 GMT+2`. */
+  timeWithZone: (iso: string | null | undefined) => string;
+  /** `time` without seconds. */
   minute: (iso: string) => string;
   day: (iso: string) => string;
   /** A day with its weekday, and a month with its year, as calendars head them. */
@@ -27,10 +29,10 @@ export interface Format {
   tick: (seconds: number, spanSeconds: number) => string;
   /** The same as seen from now: `3 minutes ago`. */
   ago: (iso: string | null | undefined, now?: number) => string;
-  /** The reader's zone, as shown beside times. */
-  zone: string;
-  /** The same as `Europe/Berlin`, beside fields in which times are typed: how far it is from UTC depends on the day. */
+  /** The reader's zone as `Europe/Berlin`, where several times or times to come are said to be in it: how far it is from UTC depends on the day. */
   zoneName: string;
+  /** How far it is from UTC today, as `GMT+1`. */
+  zoneToday: string;
 }
 
 const WORDS = {
@@ -63,7 +65,9 @@ function formatBytes(bytes: number, language: Language): string {
 export function makeFormat(language: Language, timeZone?: string): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
   const times = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat(locale, { ...options, timeZone }));
-  const time = times({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const toSecond = { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
+  const time = times(toSecond);
+  const timeWithZone = times({ ...toSecond, timeZoneName: 'short' });
   const minute = times({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const day = times({ year: 'numeric', month: 'short', day: 'numeric' });
   const hour = times({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
@@ -72,7 +76,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
   const weekday = times({ weekday: 'short', day: 'numeric', month: 'short' });
   const month = times({ year: 'numeric', month: 'long' });
   const named = times({ timeZoneName: 'short' });
-  const zone = once(() => named().formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '');
+  const zoneToday = once(() => named().formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '');
   const relative = once(() => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }));
   // Making one of these costs far more than using it, and a page of cells asks for thousands.
   const made = new Map<string, Intl.NumberFormat>();
@@ -98,6 +102,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time().format(new Date(iso)) : '–'),
+    timeWithZone: (iso) => (iso ? timeWithZone().format(new Date(iso)) : '–'),
     minute: (iso) => minute().format(new Date(iso)),
     tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date)().format(new Date(seconds * 1000)),
     day: (iso) => day().format(new Date(iso)),
@@ -112,11 +117,11 @@ export function makeFormat(language: Language, timeZone?: string): Format {
       if (size < 86_400) return relative().format(Math.round(seconds / 3600), 'hour');
       return relative().format(Math.round(seconds / 86_400), 'day');
     },
-    get zone() {
-      return zone();
-    },
     get zoneName() {
       return timeZone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+    },
+    get zoneToday() {
+      return zoneToday();
     },
   };
 }

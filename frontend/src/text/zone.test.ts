@@ -23,7 +23,7 @@ describe('the zone of the preferences', () => {
     expect(shanghai.day('2026-11-22T17:30:00Z')).toBe('Nov 23, 2026');
     expect(shanghai.tick(Date.UTC(2026, 10, 22, 17, 30) / 1000, 3600)).toBe('01:30');
     expect(shanghai.weekday(new Date('2026-11-22T17:30:00Z'))).toContain('Mon');
-    expect(shanghai.zone).toBe('GMT+8');
+    expect(shanghai.zoneToday).toBe('GMT+8');
     expect(makeFormat('en', 'America/New_York').time('2026-11-22T17:30:00Z')).toBe('Nov 22, 2026, 12:30:00');
   });
 

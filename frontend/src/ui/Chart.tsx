@@ -76,7 +76,7 @@ export function Chart({ title, times, lines, unit, height = 180, maximum, axis =
         series: [
           isElapsed
             ? { label: t('sinceStart'), value: (_plot, at) => (at === null || at === undefined ? '–' : format.duration(at)) }
-            : { label: format.zone, value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
+            : { label: format.zoneName, value: (_plot, at) => (at ? format.timeWithZone(new Date(at * 1000).toISOString()) : '–') },
           ...lines.map((line, index) => ({
             label: line.label,
             stroke: line.color ?? COLORS[index % COLORS.length] ?? ink,
@@ -133,7 +133,7 @@ function Twin({ times, lines, unit, isElapsed }: { times: readonly number[]; lin
       <Table stickyHeader>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>{isElapsed ? t('sinceStart') : format.zone}</Table.Th>
+            <Table.Th>{isElapsed ? t('sinceStart') : format.zoneName}</Table.Th>
             {lines.map((line) => (
               <Table.Th key={line.label}>{line.label}</Table.Th>
             ))}
@@ -142,7 +142,7 @@ function Twin({ times, lines, unit, isElapsed }: { times: readonly number[]; lin
         <Table.Tbody>
           {times.slice(first).map((at, row) => (
             <Table.Tr key={at}>
-              <Table.Td>{isElapsed ? format.duration(at) : format.time(new Date(at * 1000).toISOString())}</Table.Td>
+              <Table.Td>{isElapsed ? format.duration(at) : format.timeWithZone(new Date(at * 1000).toISOString())}</Table.Td>
               {lines.map((line) => {
                 const value = line.values[first + row];
                 return <Table.Td key={line.label}>{value === null || value === undefined ? '–' : unit(value)}</Table.Td>;

@@ -36,7 +36,7 @@ export function When({ at, size }: { at: string | null | undefined; size?: strin
   const current = useNow();
   if (!at) return <>–</>;
   return (
-    <time dateTime={at} title={`${format.time(at)} ${format.zone}`} style={{ whiteSpace: 'nowrap', fontSize: size && `var(--mantine-font-size-${size})` }}>
+    <time dateTime={at} title={format.timeWithZone(at)} style={{ whiteSpace: 'nowrap', fontSize: size && `var(--mantine-font-size-${size})` }}>
       {format.ago(at, current)}
     </time>
   );

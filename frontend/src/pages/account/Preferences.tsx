@@ -63,7 +63,7 @@ export default function Preferences() {
             )}
             <Select
               label={t('timeZone')}
-              description={t('zoneNow', { zone: format.zone })}
+              description={t('zoneNow', { zone: format.zoneToday })}
               searchable
               allowDeselect={false}
               disabled={isBusy}

@@ -91,7 +91,7 @@ function One({ row }: { row: Row }) {
           <Group gap="xs">
             {row.active ? <Mark icon="check" color="teal" label={t('shown')} /> : isComing ? <Mark icon="clock" color="blue" label={t('coming')} /> : <Mark icon="stop" color="gray" label={t('over')} />}
             <Text size="sm">
-              <bdi>{row.everybody ? t('everybody') : (row.tenant?.name ?? t('above'))}</bdi> · {format.time(row.starts_at)} – {row.ends_at ? format.time(row.ends_at) : t('open')} {format.zone}
+              <bdi>{row.everybody ? t('everybody') : (row.tenant?.name ?? t('above'))}</bdi> · {format.timeWithZone(row.starts_at)} – {row.ends_at ? format.timeWithZone(row.ends_at) : t('open')}
             </Text>
             <Text size="sm" c="dimmed">
               {row.created_by && t('by', { name: row.created_by.name })} {row.dismissed && `· ${t('dismissed')}`}

@@ -29,9 +29,7 @@ export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant
             {entry.verb}
           </Text>
           {entry.count > 1 && <Mark icon="refresh" color="gray" label={t('times', { count: entry.count })} />}
-          <Text size="sm">
-            {format.time(entry.at)} {format.zone}
-          </Text>
+          <Text size="sm">{format.timeWithZone(entry.at)}</Text>
         </Group>
         <Table variant="vertical" aria-label={entry.verb}>
           <Table.Tbody>

@@ -89,7 +89,7 @@ function List() {
       header: t('when'),
       width: '12.5rem',
       cell: (entry) => (
-        <Anchor component="button" type="button" size="sm" aria-haspopup="dialog" onClick={() => setShown(entry)} title={format.zone} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
+        <Anchor component="button" type="button" size="sm" aria-haspopup="dialog" onClick={() => setShown(entry)} title={format.timeWithZone(entry.at)} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
           {format.time(entry.at)}
         </Anchor>
       ),
@@ -170,7 +170,7 @@ function List() {
         {(rows) => <Rows label={t('title')} rows={rows} columns={columns} rowKey={(entry) => entry.id} onEnd={list.more} rowHeight={38} selected={(entry) => entry.id === shown?.id} />}
       </PagedView>
       <Text size="sm" c="dimmed">
-        {c('timesIn', { zone: format.zone })}
+        {c('timesIn', { zone: format.zoneName })}
       </Text>
       {shown && (
         <Details

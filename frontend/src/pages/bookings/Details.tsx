@@ -27,7 +27,7 @@ export function Details({ booking, close }: { booking: Booking; close: () => voi
     [t('gpus'), `${format.milli(booking.gpu_millis)} · ${booking.pool?.name ?? '–'}`],
     [t('tenant'), booking.tenant.name],
     [t('queue'), booking.queue.name],
-    [t('window'), `${format.time(booking.starts_at)} – ${format.time(booking.ends_at)} (${format.zone})`],
+    [t('window'), `${format.timeWithZone(booking.starts_at)} – ${format.timeWithZone(booking.ends_at)}`],
     [t('claimed'), booking.claimed_at ? <When key="claimed" at={booking.claimed_at} /> : t('notClaimed')],
     ...(booking.released_at ? [[t('released'), <When key="released" at={booking.released_at} />] as [string, React.ReactNode]] : []),
     [t('by'), booking.created_by?.name ?? '–'],

@@ -111,7 +111,7 @@ export default function Bookings() {
         {(found) => (view === 'list' ? <BookingList rows={found} show={setShown} /> : calendarOf(found))}
       </PagedView>
       <Text size="sm" c="dimmed">
-        {c('timesIn', { zone: format.zone })}
+        {c('timesIn', { zone: format.zoneName })}
       </Text>
       {shown && <Details booking={list.rows?.find((row) => row.id === shown.id) ?? shown} close={() => setShown(null)} />}
       {bookFrom && (

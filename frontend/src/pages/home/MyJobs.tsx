@@ -109,7 +109,7 @@ function Times({ job, isWaiting }: { job: Job; isWaiting: boolean }) {
       {before}
       <Elapsed from={isWaiting ? job.submitted_at : (job.started_at ?? job.submitted_at)} to={null} />
       {after}
-      {end && !isWaiting && <span title={`${format.time(end)} ${format.zone}`}> · {t('endsBy', { when: format.ago(end, now) })}</span>}
+      {end && !isWaiting && <span title={format.timeWithZone(end)}> · {t('endsBy', { when: format.ago(end, now) })}</span>}
     </>
   );
 }

@@ -123,7 +123,7 @@ function WindowCard({ window: row }: { window: Window }) {
               {t('count', { count: row.node_count })}
             </Text>
           </Group>
-          <Text size="sm" title={format.zone}>
+          <Text size="sm" title={`${format.timeWithZone(row.starts_at)} – ${format.timeWithZone(row.ends_at)}`}>
             {format.time(row.starts_at)} – {format.time(row.ends_at)}{' '}
             <Text span size="sm" c="dimmed">
               ({isOpen ? <When at={row.state === 'planned' ? row.starts_at : row.ends_at} size="sm" /> : <When at={row.ended_at} size="sm" />})

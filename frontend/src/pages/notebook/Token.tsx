@@ -71,7 +71,7 @@ export function Token({ made, setMade, isInCell, setInCell }: { made: Made | nul
                 <CopyText text={made.token} label={t('copyToken')} />
               </Group>
               <Text size="sm" mt={4}>
-                {t('madeHint', { until: `${format.time(made.expires_at)} ${format.zone}` })}
+                {t('madeHint', { until: format.timeWithZone(made.expires_at) })}
               </Text>
             </Alert>
             <Checkbox label={t('inCell')} description={t('inCellHint')} checked={isInCell} onChange={(event) => setInCell(event.currentTarget.checked)} />

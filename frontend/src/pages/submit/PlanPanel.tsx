@@ -235,7 +235,7 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
                 {option.starts_now ? (
                   t('atOnce')
                 ) : option.p50_at ? (
-                  <span title={`${format.time(option.p50_at)} – ${format.time(option.p90_at)} ${format.zone}`}>
+                  <span title={`${format.timeWithZone(option.p50_at)} – ${format.timeWithZone(option.p90_at)}`}>
                     {t('planIn', { time: soon(option.p50_at, now, format) })}
                     {option.p90_at && option.p90_at !== option.p50_at && ` – ${soon(option.p90_at, now, format)}`}
                   </span>

@@ -15,7 +15,7 @@ export function Once({ title, until, parts, close }: { title: string; until?: st
   return (
     <Stack>
       <Alert color="yellow" icon={<Icon name="key" />} title={title} role="status">
-        {t('onceHint')} {until && t('until', { time: `${format.time(until)} ${format.zone}` })}
+        {t('onceHint')} {until && t('until', { time: format.timeWithZone(until) })}
       </Alert>
       {parts.map((part) => (
         <Stack key={part.label} gap={4}>

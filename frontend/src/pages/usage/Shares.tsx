@@ -92,7 +92,7 @@ function Week({ tenant, tenantName, week }: { tenant: string; tenantName: string
       {(found) => (
         <>
           <Alert color={found.closed_at ? 'teal' : 'yellow'} icon={<Icon name={found.closed_at ? 'check' : 'clock'} />}>
-            {found.closed_at ? t('statementClosed', { time: `${format.time(found.closed_at)} ${format.zone}` }) : t('weekOpen')}
+            {found.closed_at ? t('statementClosed', { time: format.timeWithZone(found.closed_at) }) : t('weekOpen')}
           </Alert>
           <Lines rows={found.document.lines.map((line) => ({ ...line, deserved: line.promised, requested: line.wanted, key: `${line.pool}${line.resource}`, queueId: null, queue: tenantName, pool: found.names[line.pool] ?? line.pool }))} />
           <Text size="xs" c="dimmed" component="div">

@@ -62,7 +62,7 @@ function Sheet({ statement, path }: { statement: Schemas['StatementOut']; path: 
   return (
     <>
       <Alert color={statement.closed_at ? 'teal' : 'yellow'} icon={<Icon name={statement.closed_at ? 'check' : 'clock'} />}>
-        {statement.closed_at ? t('statementClosed', { time: `${format.time(statement.closed_at)} ${format.zone}` }) : t('statementOpen')}
+        {statement.closed_at ? t('statementClosed', { time: format.timeWithZone(statement.closed_at) }) : t('statementOpen')}
       </Alert>
       <SimpleGrid cols={{ base: 2, sm: 4 }}>
         {[

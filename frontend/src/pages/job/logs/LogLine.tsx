@@ -51,7 +51,7 @@ export const LogLine = memo(function LogLine({
         {isBad ? '●' : ''}
       </span>
       {withTime && (
-        <time className={classes.time} dateTime={line.at} title={`${format.time(line.at)} ${format.zone}`}>
+        <time className={classes.time} dateTime={line.at} title={format.timeWithZone(line.at)}>
           {clock(line.at)}
         </time>
       )}

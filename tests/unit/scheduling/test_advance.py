@@ -141,3 +141,12 @@ def test_a_job_that_could_not_leave_before_the_window_by_its_own_grace_does_not_
     submit(core, replace(a_job("slow", 2, gpus=4), grace_seconds=600), a_job("quick", 2, gpus=4))
     assert admitted(core.decide(10)) == ["quick"]
     assert why(core, "slow").code == "advance_reservation"
+
+
+def test_who_has_just_started_is_not_told_to_leave_in_the_same_second() -> None:
+    core = booked_core(least_runtime_seconds=0)
+    submit(core, *(a_job(f"runs-{number}", 2, gpus=4) for number in range(3)))
+    assert len(admitted(core.decide(10))) == 3
+    core.bookings_changed([window(4, 20, 100)])
+    assert evicted(core.decide(10)) == []
+    assert len(evicted(core.decide(11))) == 1

@@ -306,3 +306,14 @@ def test_a_wide_gang_starts_among_small_jobs_beside_a_gang_as_wide_that_runs_for
     assert stays["long"].first_started_at == 0
     assert 0 < stays["wide"].first_started_at <= 7200
     assert all(stays[arrival.job.id].finished_at > 0 for arrival in small)
+
+
+def test_a_reserved_start_gives_way_by_the_priority_that_its_job_has_now() -> None:
+    core = a_booking_core(nodes=1)
+    submit(core, for_seconds(1000, "runs", gpus=2), for_seconds(600, "wide", gpus=4, at=1, priority=100))
+    assert booked(core.decide(1)) == [("wide", 1001, "")]
+    submit(core, for_seconds(600, "wide", gpus=4, at=1, priority=900), a_job("mid", gpus=2, at=2, priority=500))
+    decisions = core.decide(3)
+    assert (admitted(decisions), booked(decisions)) == ([], [])
+    submit(core, a_job("high", gpus=2, at=4, priority=1000))
+    assert admitted(core.decide(4)) == ["high"]

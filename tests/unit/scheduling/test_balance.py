@@ -12,7 +12,8 @@ from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, WaitReason
-from tests.unit.scheduling.test_core import GIB, a_core, a_job, admitted, evicted, owed, submit
+from tenants.capacity.quota.limits import Limit
+from tests.unit.scheduling.test_core import GIB, a_core, a_job, admitted, evicted, owed, submit, why
 
 OLD = 1_200
 
@@ -183,3 +184,17 @@ def test_a_gang_behind_many_for_which_there_is_nothing_is_asked_too() -> None:
     assert len(taken) == 1
     core.ended(taken[0])
     assert admitted(core.decide(300)) == ["behind"]
+
+
+def test_no_room_is_made_for_a_job_behind_one_that_waits_where_a_queue_is_served_in_order() -> None:
+    limits = {"a": Limit(deserved=1000, ceiling=4000), "b": Limit(deserved=1000)}
+    core = a_core(nodes=2, limits=limits, rebalances=True, in_order=True, reclaim_least_runtime_seconds=0, backfill_depth=0)
+    submit(core, *(a_job(f"much-{number}", queue=2, gpus=2) for number in range(4)))
+    core.decide(0)
+    submit(core, a_job("later", gpus=2, at=10))
+    core.decide(10)
+    submit(core, a_job("first", tasks=2, gpus=4, at=5, priority=900))
+    core.decide(11)
+    assert (why(core, "first").code, evicted(core.decide(OLD))) == ("ceiling", [])
+    core.withdraw("first")
+    assert len(evicted(core.decide(OLD + 60))) == 1

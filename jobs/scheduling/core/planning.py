@@ -79,7 +79,8 @@ class Plan:
         self.roles: list[tuple[RoleAsk, Ranking]] = []
         self.counts: list[int] = []
         self.ended: list[Running] = []  # All that end by then: limits and machines get them back when they are asked.
-        self.of_limits = self.of_machines = 0  # How many of them they have back.
+        self.of_limits = 0  # How many of them the limits have back.
+        self.ended_on: dict[int, list[PlacedTask]] = {}  # And which of their tasks the machines have not.
         self.touched: set[int] = set()  # Machines that are to change.
 
     def run(self, before: int) -> BackfillReservation | None:
@@ -123,8 +124,7 @@ class Plan:
             standing = self._standing(at)
             if standing is None or (advance and not advance.may_reserve(self.job, self.shape.least[self.pool], at)):
                 continue
-            self._free(at)
-            tasks = self._tasks()
+            tasks = self._tasks(at)
             if tasks is not None:
                 gone = [reservation for reservation in self.others if reservation.job.id in self.gone]
                 is_sure = all(reservation.is_sure and reservation.job.max_runtime is not None for reservation in gone)
@@ -136,27 +136,31 @@ class Plan:
                 return None
         return None
 
-    def _tasks(self) -> tuple[PlacedTask, ...] | None:
-        """Where the gang will go: if it does not mind, where something ends rather than where others could go now."""
+    def _tasks(self, at: int) -> tuple[PlacedTask, ...] | None:
+        """Where the gang will go: if it does not mind, where something ends rather than where others could go now. What has ended
+        is given back to machines as they are looked at, and taken again by `run`."""
         machines, role = self.machines, self.roles[0][0]
         is_particular = len(self.roles) > 1 or role.together or self.gang.together or role.pool is not None or role.ask.is_share
         tasks: list[PlacedTask] = []
-        mark = machines.mark()
-        try:
-            for machine in () if is_particular else sorted(self.was, key=self._free_before):
-                while len(tasks) < role.minimum and self.roles[0][1].copies(machines.class_of[machine]):
-                    devices = machines.take(machine, role.ask, self._devices(machine, role.ask.gpu_millis // WHOLE_MILLIS))
-                    tasks.append(PlacedTask(role.role, len(tasks), machine, role.ask, devices))
-            left = role.minimum - len(tasks)
-            if is_particular or left:
-                gang = self.gang if is_particular else replace(self.gang, roles=(replace(role, minimum=left, maximum=left),))
-                placed = place(gang, machines, (self.pool,))
-                if not isinstance(placed, Placed):
-                    return None
-                tasks += [replace(task, index=task.index + len(tasks)) for task in placed.tasks]
-            return tuple(tasks)
-        finally:
-            machines.rewind(mark)
+        for machine in () if is_particular else sorted(self.was, key=self._free_before):
+            if len(tasks) == role.minimum:
+                break
+            self._free(machine, at)
+            while len(tasks) < role.minimum and self.roles[0][1].copies(machines.class_of[machine]):
+                devices = machines.take(machine, role.ask, self._devices(machine, role.ask.gpu_millis // WHOLE_MILLIS))
+                tasks.append(PlacedTask(role.role, len(tasks), machine, role.ask, devices))
+        left = role.minimum - len(tasks)
+        if is_particular or left:
+            for machine in sorted(self.touched):
+                self._free(machine, at)
+            gang = self.gang if is_particular else replace(self.gang, roles=(replace(role, minimum=left, maximum=left),))
+            placed = place(gang, machines, (self.pool,))
+            if not isinstance(placed, Placed):
+                for task in tasks:
+                    machines.give(task.machine, task.ask, task.devices)
+                return None
+            tasks += [replace(task, index=task.index + len(tasks)) for task in placed.tasks]
+        return tuple(tasks)
 
     def _free_before(self, machine: int) -> tuple[int, int]:
         return (self.roles[0][1].copies(self.was[machine][0]), machine)
@@ -194,6 +198,7 @@ class Plan:
             for task in running.placed.tasks:
                 ask = task.ask
                 self._left(task.machine).add(ask.cpu_millis, ask.memory_bytes, min(ask.gpu_millis, WHOLE_MILLIS), task.devices)
+                self.ended_on.setdefault(task.machine, []).append(task)
                 touched.add(task.machine)
         for machine in touched:
             left, here = self._left(machine), self.machines.class_of[machine]
@@ -225,15 +230,12 @@ class Plan:
                 left.add(held.cpu_millis, held.memory_bytes, min(held.gpu_millis, WHOLE_MILLIS), held.devices)
         return left
 
-    def _free(self, at: int) -> None:
-        """Give back to the machines what has ended, less what others with a reserved start will hold."""
-        for running in self.ended[self.of_machines :]:
-            for task in running.placed.tasks:
-                self.machines.give(task.machine, task.ask, task.devices)
-        self.of_machines = len(self.ended)
-        for machine in sorted(self.touched):
-            self._hold(machine, at)
-        self.touched.clear()
+    def _free(self, machine: int, at: int) -> None:
+        """Give back to a machine what has ended there, less what others with a reserved start will hold."""
+        for task in self.ended_on.pop(machine, ()):
+            self.machines.give(machine, task.ask, task.devices)
+        self.touched.discard(machine)
+        self._hold(machine, at)
 
     def _hold(self, machine: int, at: int) -> None:
         """Hold for others with a reserved start and not gone by then as much of what they need as is free."""

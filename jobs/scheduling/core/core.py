@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
-from jobs.scheduling.core.cycle import Parts, run_pass
+from jobs.scheduling.core.cycle import run_pass
 from jobs.scheduling.core.occupancy import Occupancy
+from jobs.scheduling.core.parts import Parts
 from jobs.scheduling.core.place.gangs import Placed
 from jobs.scheduling.core.place.machines import Machine, Machines
 from jobs.scheduling.core.place.placing import redo

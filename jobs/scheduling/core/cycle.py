@@ -32,48 +32,26 @@ The steps have the numbers of docs/scheduling.md. A job that waits keeps the rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Collection
+from dataclasses import replace
 
 from jobs.lifecycle.wait_reasons import WAITS
-from jobs.scheduling.core.advance import AdvanceReservations
-from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.migrate import Migrations
-from jobs.scheduling.core.occupancy import Occupancy
-from jobs.scheduling.core.place.gangs import GangAsk, Placed, Unplaced, at_least
+from jobs.scheduling.core.parts import Parts
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.core.place.placing import place, undo
-from jobs.scheduling.core.placements import CachedRefusal, Placements
+from jobs.scheduling.core.placements import CachedRefusal
 from jobs.scheduling.core.rebalance import is_time, lacking_room
-from jobs.scheduling.core.reclaim import Search
-from jobs.scheduling.core.reservations import BackfillReservations
+from jobs.scheduling.core.reclaim import Reclaim
 from jobs.scheduling.core.reserve import Reserver
-from jobs.scheduling.core.seats import Seats
 from jobs.scheduling.core.state.changes import Reclaimable
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Wait, WaitReason
-from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.decisions import Admit, Decision, Wait, WaitReason
 from jobs.scheduling.core.state.ordering import REFUSED, Group
-from jobs.scheduling.core.state.reservation import BackfillReservation
-from jobs.scheduling.core.state.timers import EvictionsAllowed, NotBefore
+from jobs.scheduling.core.state.timers import NotBefore
 from jobs.scheduling.core.state.user_caps import least, most, place_of, reason_of
 from jobs.scheduling.core.state.work import JobAsk, Need, Running, Shape
-from jobs.scheduling.core.wakeups import WakeUps
 from kernel.wait_codes import WaitCode
 from tenants.capacity.quota.shares import Refusal, Standing
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the phases of a pass work on and with."""
-
-    live: Live
-    placements: Placements
-    advance: AdvanceReservations
-    reservations: BackfillReservations
-    seats: Seats
-    claims: Claims
-    occupancy: Occupancy
-    wakeups: WakeUps
 
 
 def run_pass(parts: Parts, now: int) -> list[Decision]:
@@ -93,12 +71,6 @@ def run_pass(parts: Parts, now: int) -> list[Decision]:
     return current.decisions
 
 
-class ReclaimRefusal(Enum):
-    """Why a search for room to take back found none, where time alone brings none either."""
-
-    NO_VICTIMS = "no_victims"
-
-
 class Pass:
     """The state of one pass."""
 
@@ -113,10 +85,10 @@ class Pass:
         self.wakeups = parts.wakeups
         self.now = now = live.now
         self.decisions: list[Decision] = []
-        self.evictions = 0
         self.reserver = Reserver(
             live, parts.advance, parts.reservations, parts.occupancy, parts.wakeups.wake_queue, now, self.decisions
         )
+        self.reclaim = Reclaim(parts, self.reserver, self, self.decisions)
 
     def process_timers(self) -> None:
         """Apply what time alone changes: history, planned ends that have passed, least run times, and due timers."""
@@ -193,9 +165,9 @@ class Pass:
                 refusal = reserved
             else:
                 answer = self._place(job, shape, pool)
-                denied = self._delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
+                denied = self.delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
                 if denied is None and isinstance(answer, Placed):
-                    self._admit(group, job, answer, room)
+                    self.admit(group, job, answer, room)
                     return
                 if denied is None or (self.reservations and self._take_reserved(group, job, pool, room)):
                     return
@@ -205,10 +177,10 @@ class Pass:
             if reason is None or WAITS[refusal.code].stage > WAITS[reason.code].stage:
                 reason = refusal
         for pool in entitled:
-            search = self._search(job, shape, pool)
+            search = self.reclaim.search(job, shape, pool)
             if not search.may_claim and not search.may_preempt:
                 continue
-            answered = self.take_back(search, job, shape, pool)
+            answered = self.reclaim.take_back(search, job, shape, pool)
             if answered is None:
                 return
             if isinstance(answered, WaitReason):
@@ -284,13 +256,13 @@ class Pass:
             return False
         reservations.suspend(weaker, job.id)
         answer = self._place(job, shape, pool)
-        starts = isinstance(answer, Placed) and self._delayed(job, shape, answer, weaker) is None
+        starts = isinstance(answer, Placed) and self.delayed(job, shape, answer, weaker) is None
         if starts and isinstance(answer, Placed):
-            self._admit(group, job, answer, room)
+            self.admit(group, job, answer, room)
         reservations.resume(taken=starts)
         return starts
 
-    def _delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None:
+    def delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None:
         """Undo a placement that would take the limits that a reserved start needs, and say which start."""
         if not self.reservations:
             return None
@@ -302,7 +274,7 @@ class Pass:
         self.reservations.settle_with(task.machine for task in placed.tasks)
         return WaitReason(WaitCode.BACKFILL_RESERVATION, placed.pool, job.queue, until=delayed.at)
 
-    def _admit(self, group: Group, job: JobAsk, placed: Placed, standing: Standing) -> None:
+    def admit(self, group: Group, job: JobAsk, placed: Placed, standing: Standing) -> None:
         live, shape = self.live, group.shape
         live.ordering.remove(job.id)
         need = live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
@@ -325,133 +297,6 @@ class Pass:
             if running.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
                 live.changes.marked.add(Reclaimable(pool))
 
-    # 5. Take back.
-
-    def take_back(self, search: Search, job: JobAsk, shape: Shape, pool: int) -> WaitReason | ReclaimRefusal | None:
-        """Clear room for a gang that is owed it; None when that was decided, else why not."""
-        reservations = self.reservations
-        if not reservations:
-            return self._take_from(search, job, shape, pool)
-        standing = Standing.DESERVED if search.may_claim and not search.rebalances else None
-        weaker = reservations.weaker(job, pool, standing)
-        if job.id in reservations.by_job:
-            weaker.append(job.id)
-        # A queue that takes back what it deserves waits for no starts but those of its own higher priorities.
-        yielding = {*weaker, *(reservations.below(job) if standing is Standing.DESERVED else ())}
-        search.is_spared = lambda running: reservations.counts_on_end(running, yielding)
-        reservations.suspend(weaker, job.id, yielding)
-        answered = self._take_from(search, job, shape, pool, weaker, yielding)
-        reservations.resume(taken=answered is None)
-        return answered
-
-    def _take_from(
-        self,
-        search: Search,
-        job: JobAsk,
-        shape: Shape,
-        pool: int,
-        weaker: Collection[str] = (),
-        yielding: Collection[str] = (),
-    ) -> WaitReason | ReclaimRefusal | None:
-        """The same; the gang may have the room held for `weaker` reserved starts, and delays none but `yielding` ones."""
-        victims = search.run()
-        delayed = self._delayed_by_evicting(job, shape, pool, victims or (), yielding)
-        while victims and delayed is not None:
-            counted = self.reservations.freed_for(delayed)
-            if counted.isdisjoint(victim.job.id for victim in victims):
-                return WaitReason(WaitCode.BACKFILL_RESERVATION, pool, job.queue, until=delayed.at)
-            search.spared |= counted
-            victims = search.run()
-            delayed = self._delayed_by_evicting(job, shape, pool, victims or (), yielding)
-        if victims is None:
-            until = search.old_enough_at()
-            return WaitReason(WaitCode.TOO_YOUNG, pool=pool, queue=job.queue, until=until) if until else ReclaimRefusal.NO_VICTIMS
-        if not victims:  # What reserved starts of others kept is enough; it is taken by right.
-            return self._start_by_right(job, shape, pool, weaker)
-        refusal = self.eviction_refusal(job, len(victims))
-        if refusal is not None:
-            self.live.timers.set(EvictionsAllowed(max(refusal.until, self.now + 1), pool))
-            return refusal
-        self.clear(job, shape, pool, victims, search.cost, rebalances=search.rebalances)
-        return None
-
-    def clear(
-        self,
-        job: JobAsk,
-        shape: Shape,
-        pool: int,
-        victims: Sequence[Running],
-        cost: Mapping[str, int],
-        *,
-        rebalances: bool = False,
-        migrates: bool = False,
-    ) -> None:
-        """Evict these victims for a gang. `migrates`: they go on elsewhere, and their room there is kept."""
-        self.reservations.drop(job.id)
-        migrating = frozenset(victim.job.id for victim in victims) if migrates else frozenset()
-        transfer = self.claims.begin(job, shape, pool, victims, self.now, migrating)
-        self.occupancy.claim(transfer)
-        self.reserver.plan_anew(at for victim in victims for at, _ in victim.need)
-        self.evictions += len(victims)
-        self.live.evicted_at.append((self.now, len(victims)))
-        for victim in victims:
-            seat = self.seats.by_job.get(victim.job.id)
-            self.decisions.append(
-                Evict(victim.job.id, job.id, cost[victim.job.id], "", None if seat is None else seat.placed, rebalances)
-            )
-        total = sum(cost[victim.job.id] for victim in victims)
-        self.decisions.append(Claim(job.id, transfer.claimant.placed, tuple(victim.job.id for victim in victims), total))
-
-    def _delayed_by_evicting(
-        self, job: JobAsk, shape: Shape, pool: int, victims: Sequence[Running], weaker: Collection[str]
-    ) -> BackfillReservation | None:
-        """The reserved start, not of these, that a gang would delay which starts in place of its victims."""
-        if not self.reservations or not victims:
-            return None
-        tasks = sum(role.minimum for role in shape.gang.roles)
-        return self.reservations.denies_evicting(job, shape.least[pool], tasks, victims, weaker)
-
-    def _start_by_right(self, job: JobAsk, shape: Shape, pool: int, weaker: Collection[str]) -> WaitReason | None:
-        """Start on what the search found to be enough without victims."""
-        live = self.live
-        group, room = live.ordering.group(job.id), live.room(job.queue, shape.least[pool])
-        placed = place(at_least(shape.gang), live.machines, (pool,))
-        assert group is not None
-        assert isinstance(room, Standing), "limits that were found to allow it do not"
-        assert isinstance(placed, Placed), "what was found to fit does not"
-        delayed = self._delayed(job, shape, placed, weaker)
-        if delayed is not None:
-            return delayed
-        self._admit(group, job, placed, room)
-        return None
-
-    def eviction_refusal(self, job: JobAsk, count: int) -> WaitReason | None:
-        """Whether so many more evictions are too many for this pass or window. A claim that the window refuses keeps what is left
-        of it from those behind it in fair order: else small claims would for ever use up what a wide one waits for."""
-        policy, recent = self.live.policy, self.live.evicted_at
-        while recent and recent[0][0] + policy.window_seconds <= self.now:
-            recent.popleft()
-        lately = sum(many for _, many in recent)
-        if count + self.evictions > policy.evictions_per_pass and self.evictions:
-            return WaitReason(
-                WaitCode.BRAKE, need=count, held=self.evictions, limit=policy.evictions_per_pass, until=self.now + 1
-            )
-        kept = self._kept_from(job)
-        if count + lately + kept > policy.evictions_per_window and lately:
-            until = recent[0][0] + policy.window_seconds
-            if not kept:
-                self.live.limited_claim = (job.id, count, until)
-            return WaitReason(WaitCode.BRAKE, need=count, held=lately, limit=policy.evictions_per_window, until=until)
-        return None
-
-    def _kept_from(self, job: JobAsk) -> int:
-        """How many evictions of the window are kept from a job for a job before it, until that job is asked again."""
-        first_id, count, until = self.live.limited_claim
-        first = self.live.ordering.job(first_id)
-        if first is None or first_id == job.id or self.now >= until:
-            return 0
-        return count if self.reserver.rank(first.queue, first) < self.reserver.rank(job.queue, job) else 0
-
     # 8. Rebalance and migrate.
 
     def rebalance(self) -> bool:
@@ -461,11 +306,10 @@ class Pass:
             for group, job, is_shape in lacking_room(live, self.advance, self.reserver, pool):
                 if group.phase != REFUSED or job.id not in live.ordering:
                     continue
-                if (
-                    live.policy.rebalances
-                    and self.take_back(self._search(job, group.shape, pool, rebalances=True), job, group.shape, pool) is None
-                ):
-                    continue
+                if live.policy.rebalances:
+                    search = self.reclaim.search(job, group.shape, pool, rebalances=True)
+                    if self.reclaim.take_back(search, job, group.shape, pool) is None:
+                        continue
                 if live.policy.migrations and is_shape:
                     self._migrate(job, group.shape, pool)
         return len(self.decisions) > before
@@ -475,14 +319,11 @@ class Pass:
         reservations = self.reservations
         reservations.suspend([job.id] if job.id in reservations.by_job else [], job.id)
         plan = Migrations(self.live, self.advance, reservations).find(job, shape, pool)
-        if plan is not None and self.eviction_refusal(job, len(plan.migrated)) is not None:
+        if plan is not None and self.reclaim.eviction_refusal(job, len(plan.migrated)) is not None:
             plan = None
         if plan is not None:
-            self.clear(job, shape, pool, plan.migrated, plan.cost, migrates=True)
+            self.reclaim.clear(job, shape, pool, plan.migrated, plan.cost, migrates=True)
         reservations.resume(taken=plan is not None)
-
-    def _search(self, job: JobAsk, shape: Shape, pool: int, *, rebalances: bool = False) -> Search:
-        return Search(self.live, self.advance, self.placements, job, shape, pool, rebalances=rebalances)
 
     # 7. Explain.
 

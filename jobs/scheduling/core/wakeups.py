@@ -28,7 +28,6 @@ from jobs.scheduling.core.place.filters import copies
 from jobs.scheduling.core.place.machines import MachineClass
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.placements import Placements
-from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.state.changes import Freed, Mark, Preemptible, Reclaimable
 from jobs.scheduling.core.state.decisions import WaitReason
@@ -38,6 +37,7 @@ from jobs.scheduling.core.state.ordering import Group
 from jobs.scheduling.core.state.reservation import BackfillReservation, ends_if_started
 from jobs.scheduling.core.state.user_caps import Place
 from jobs.scheduling.core.state.work import Shape
+from jobs.scheduling.core.victims import Search
 from tenants.capacity.quota.shares import Refusal, Standing
 
 ByShape = dict[Shape, set["Group"]]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.gangs import GangAsk, at_least
-from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.state.evictable import VictimCandidates
 from jobs.scheduling.core.state.work import JobAsk, Running, Shape
+from jobs.scheduling.core.victims import Search
 from jobs.scheduling.questions.whatif import Change, End
 
 

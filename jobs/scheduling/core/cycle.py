@@ -237,12 +237,12 @@ class Pass:
         reservations = self.reservations
         if reservations.is_known_refused(job, shape, pool):
             return None
-        unhidden = reservations.unhide(job, pool)
-        if unhidden is None:
-            return None
-        gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
-        answer = place(gang, self.live.machines, (pool,))
-        reservations.hide_again(unhidden, stands=isinstance(answer, Placed))
+        with reservations.seen_by(job, pool) as sight:
+            if not sight.is_wider:
+                return None
+            gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
+            answer = place(gang, self.live.machines, (pool,))
+            sight.stands = isinstance(answer, Placed)
         if isinstance(answer, Placed):
             return answer
         reservations.remember_refused(job, shape, pool)
@@ -254,13 +254,12 @@ class Pass:
         weaker = reservations.weaker(job, pool, room)
         if not weaker:
             return False
-        reservations.suspend(weaker, job.id)
-        answer = self._place(job, shape, pool)
-        starts = isinstance(answer, Placed) and self.delayed(job, shape, answer, weaker) is None
-        if starts and isinstance(answer, Placed):
-            self.admit(group, job, answer, room)
-        reservations.resume(taken=starts)
-        return starts
+        with reservations.without(weaker, job.id) as sight:
+            answer = self._place(job, shape, pool)
+            if isinstance(answer, Placed) and self.delayed(job, shape, answer, weaker) is None:
+                self.admit(group, job, answer, room)
+                sight.stands = True
+        return sight.stands
 
     def delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None:
         """Undo a placement that would take the limits that a reserved start needs, and say which start."""
@@ -317,13 +316,11 @@ class Pass:
     def _migrate(self, job: JobAsk, shape: Shape, pool: int) -> None:
         """Migrate other gangs so that this job can start."""
         reservations = self.reservations
-        reservations.suspend([job.id] if job.id in reservations.by_job else [], job.id)
-        plan = Migrations(self.live, self.advance, reservations).find(job, shape, pool)
-        if plan is not None and self.reclaim.eviction_refusal(job, len(plan.migrated)) is not None:
-            plan = None
-        if plan is not None:
-            self.reclaim.clear(job, shape, pool, plan.migrated, plan.cost, migrates=True)
-        reservations.resume(taken=plan is not None)
+        with reservations.without([job.id] if job.id in reservations.by_job else [], job.id) as sight:
+            plan = Migrations(self.live, self.advance, reservations).find(job, shape, pool)
+            if plan is not None and self.reclaim.eviction_refusal(job, len(plan.migrated)) is None:
+                self.reclaim.clear(job, shape, pool, plan.migrated, plan.cost, migrates=True)
+                sight.stands = True
 
     # 7. Explain.
 

@@ -71,9 +71,9 @@ class Reclaim:
         # A queue that takes back what it deserves waits for no starts but those of its own higher priorities.
         yielding = {*weaker, *(reservations.below(job) if standing is Standing.DESERVED else ())}
         search.is_spared = lambda running: reservations.counts_on_end(running, yielding)
-        reservations.suspend(weaker, job.id, yielding)
-        answered = self._take_from(search, job, shape, pool, weaker, yielding)
-        reservations.resume(taken=answered is None)
+        with reservations.without(weaker, job.id, yielding) as sight:
+            answered = self._take_from(search, job, shape, pool, weaker, yielding)
+            sight.stands = answered is None
         return answered
 
     def _take_from(

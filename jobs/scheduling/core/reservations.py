@@ -7,7 +7,7 @@ no other job that starts may delay it. How that is kept without asking about the
 - A gang whose maximum run time is not known never ends here. `Policy.overrun_seconds` are added to the others.
 - What a gang with a reserved start will need of a machine and what does not become free there in time is *hidden*: held, as if it
   were taken. So all else sees only room that it may have for ever, and every memory of what does not fit stays true.
-- A gang that surely ends before a reserved start is asked a second time, with the room that it may use visible (`unhide`).
+- A gang that surely ends before a reserved start is asked a second time, with the room that it may use visible (`seen_by`).
 - A start is kept until it becomes earlier, or reality breaks it: a machine is lost, a limit lowered, or a gang of its own queue
   and higher priority, or a gang that is owed the room, takes it. Then it is told why (`Reserve.cause`), and reserved anew.
 - Limits are looked at on the side: what starts must leave the gang with a reserved start its room in them at the moment of its
@@ -22,13 +22,13 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import islice
-from typing import NamedTuple
 
 from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.place.gangs import Placed, at_least
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Mark
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass
 from jobs.scheduling.core.place.placing import has_place
 from jobs.scheduling.core.placements import Placements
 from jobs.scheduling.core.planned_ends import PlannedEnds
@@ -69,11 +69,13 @@ PART = 128  # How many of the gangs that end before a reserved start are counted
 TRIES_MAX = 4  # Gangs per pass and pool for which a start is looked for, until the next in line may.
 
 
-class Unhidden(NamedTuple):
-    """Room that was made visible for a try: by machine, what was hidden there and what is meanwhile."""
+@dataclass(slots=True)
+class Sight:
+    """Machines as a gang may see them while it is tried whether it can start. `is_wider`: something is visible that is hidden
+    from others; `stands`, set by who tries: something was placed that stays."""
 
-    mark: Mark
-    held_rooms: tuple[tuple[int, tuple[HeldRoom, ...], tuple[HeldRoom, ...]], ...]
+    is_wider: bool = True
+    stands: bool = False
 
 
 class BackfillReservations(PlannedEnds):
@@ -300,17 +302,16 @@ class BackfillReservations(PlannedEnds):
             for other in self._by_machine.get(machine, ())
         )
 
-    def suspend(self, names: Collection[str], taker: str = "", yielding: Collection[str] = ()) -> None:
-        """Hide nothing for these until `resume`: the taker may have it. `yielding`: those that it may end besides."""
+    @contextmanager
+    def without(self, names: Collection[str], taker: str = "", yielding: Collection[str] = ()) -> Iterator[Sight]:
+        """Hide nothing for these during the block: the taker may have it. `yielding`: those that it may end besides."""
         self._suspended = frozenset(names)
         self._taker = (taker, self._suspended.union(yielding))
         self.settle({machine for name in names if name in self.by_job for machine in self.by_job[name].needs})
-
-    def resume(self, *, taken: bool = False) -> None:
-        """Hide it again; `taken`: something started there, so limits are looked at, too."""
-        names, self._suspended = self._suspended, frozenset()
+        yield (sight := Sight())
+        self._suspended = frozenset()
         self.settle({machine for name in names if name in self.by_job for machine in self.by_job[name].needs})
-        if taken:
+        if sight.stands:  # Limits are others, too.
             self.recheck_limits("yielded")
         self._taker = ("", frozenset())
 
@@ -341,8 +342,9 @@ class BackfillReservations(PlannedEnds):
                 jobs.append(reservation.job.id)
         return jobs
 
-    def unhide(self, job: JobAsk, pool: int) -> Unhidden | None:
-        """Make visible what a gang that starts now need not leave alone; None where that is nothing."""
+    @contextmanager
+    def seen_by(self, job: JobAsk, pool: int) -> Iterator[Sight]:
+        """Make visible, during the block, what a gang that starts now need not leave alone."""
         ends = ends_if_started(job, self.live.now, self.live.policy)
         machines = self.live.machines
         changes = []
@@ -352,21 +354,18 @@ class BackfillReservations(PlannedEnds):
                 if after != before:
                     changes.append((machine, before, after))
         if not changes:
-            return None
+            yield Sight(is_wider=False)
+            return
         mark = machines.mark()
         for _, before, after in sorted(changes):
             release(machines, before)
             hold(machines, after)
-        return Unhidden(mark, tuple(changes))
-
-    def hide_again(self, unhidden: Unhidden, *, stands: bool) -> None:
-        """Hide it again; `stands`: what was placed meanwhile stays."""
-        machines = self.live.machines
-        if not stands:
-            machines.rewind(unhidden.mark)
+        yield (sight := Sight())
+        if not sight.stands:
+            machines.rewind(mark)
             return
-        machines.settle(unhidden.mark)
-        for machine, before, after in unhidden.held_rooms:
+        machines.settle(mark)
+        for machine, before, after in changes:
             self._held_rooms[machine] = after
             self._unhidden.setdefault(machine, before)
 

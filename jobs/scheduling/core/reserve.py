@@ -156,15 +156,13 @@ class Reserver:
         if self._is_capped(reservation):
             self.reservations.drop(job.id, "changed")
             return
-        unhidden = self.reservations.unhide(job, reservation.pool)
-        standing = live.room(job.queue, reservation.need)
-        may_start = isinstance(standing, Standing) and not (
-            self.advance and self.advance.refusal(job, reservation.need, self.now)
-        )
-        placed = place(at_least(shape.gang), live.machines, (reservation.pool,)) if may_start else None
-        fits = isinstance(placed, Placed)
-        if unhidden is not None:
-            self.reservations.hide_again(unhidden, stands=fits)
+        with self.reservations.seen_by(job, reservation.pool) as sight:
+            standing = live.room(job.queue, reservation.need)
+            may_start = isinstance(standing, Standing) and not (
+                self.advance and self.advance.refusal(job, reservation.need, self.now)
+            )
+            placed = place(at_least(shape.gang), live.machines, (reservation.pool,)) if may_start else None
+            sight.stands = isinstance(placed, Placed)
         group = live.ordering.group(job.id)
         if isinstance(placed, Placed) and isinstance(standing, Standing):
             live.ordering.remove(job.id)

@@ -78,7 +78,7 @@ def test_a_name_of_any_bytes_is_listed_fetched_and_deleted(api, cast, volume, na
     place = os.path.join(os.fsencode(volume.location), name)
     with open(place, "wb") as file:
         file.write(b"here")
-    client = api(cast.vera)
+    client = api(cast.bob)
     (row,) = client.get(listing(volume)).data["items"]
     assert row["path"] == text_of(os.fsdecode(name))
     assert body(client.get(content(volume), {"path": row["path"]})) == b"here"

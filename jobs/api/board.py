@@ -14,6 +14,7 @@ from clusters.api.representations import ReferenceOut
 from jobs.api.representations import JOB_STATES, ExpectedStartOut, ReasonOut, reason_json
 from jobs.models import Job
 from jobs.selectors.board import RUNNING_MAX, Board, read_board
+from jobs.selectors.reasons import Named, named_in_reasons
 from kernel.clock import database_now, utc_text
 from tenants.identity.access import tenants_with
 from tenants.selectors import queues_below
@@ -87,6 +88,7 @@ class QueueBoardView(ApiView):
         now = database_now()
         board = read_board(queues, limit=limit, now=now)
         seen, language = tenants_with(self.actor, "job.read"), reader_language(request)
+        named = named_in_reasons(board.waiting, self.actor)
         top = next(queue for queue in queues if queue.id == queue_id)
         return Response(
             {
@@ -95,7 +97,7 @@ class QueueBoardView(ApiView):
                 "running": [_running(job, board, seen) for job in board.running],
                 "running_count": board.running_count,
                 "borrowed_count": len(board.borrowed),
-                "waiting": [_waiting(job, board, seen, language) for job in board.waiting],
+                "waiting": [_waiting(job, board, seen, named, language) for job in board.waiting],
                 "waiting_count": board.waiting_count,
             }
         )
@@ -112,7 +114,7 @@ def _running(job: Job, board: Board, seen: frozenset[uuid.UUID] | None) -> dict[
     }
 
 
-def _waiting(job: Job, board: Board, seen: frozenset[uuid.UUID] | None, language: str) -> dict[str, Any]:
+def _waiting(job: Job, board: Board, seen: frozenset[uuid.UUID] | None, named: Named, language: str) -> dict[str, Any]:
     told = board.expected.get(job.id)
     is_seen = _is_seen(job, seen)
     return {
@@ -120,7 +122,7 @@ def _waiting(job: Job, board: Board, seen: frozenset[uuid.UUID] | None, language
         "position": board.positions.get(job.id),
         "hold": job.hold,
         "submitted_at": utc_text(job.submitted_at),
-        "reason": reason_json(job, language) if is_seen else None,
+        "reason": reason_json(job, named, language) if is_seen else None,
         "expected_start": None if told is None else told.as_json(),
     }
 

@@ -16,6 +16,7 @@ from jobs.models import DecisionRecord
 from jobs.scheduling.questions.records import KINDS
 from jobs.selectors.decisions import decisions_json
 from jobs.selectors.find import fetch_job
+from jobs.selectors.reasons import named_in_reasons
 from jobs.services.explaining import explain_job
 from jobs.services.what_if import answer_what_if
 from kernel.clock import database_now, utc_text
@@ -179,12 +180,17 @@ class DecisionOut(serializers.Serializer[Any]):
 
 
 class ExplainOut(serializers.Serializer[Any]):
-    """Reasons why a job waits. For a job that does not wait: only state, reason and decisions."""
+    """Reasons why a job waits. For a job that does not wait: only state, reason and decisions.
+
+    `reason` is the one that lists show. The first of `conditions` is the same cause; if that has gone since `reason.found_at`, it
+    is the cause of `now`.
+    """
 
     job = ReferenceOut()
     state = serializers.ChoiceField(JOB_STATES)
     at = serializers.DateTimeField()
     reason = ReasonOut(allow_null=True)
+    now = ReasonOut(allow_null=True, help_text="Reason as of now, if `reason` holds no longer.")
     starts = serializers.BooleanField(help_text="The next pass of the scheduler would start the job.")
     conditions = UnmetOut(many=True)
     place = PlaceOut(allow_null=True)
@@ -211,7 +217,7 @@ class JobExplainView(ApiView):
         known_query(request, ("quick",))
         language = reader_language(request)
         found, now = fetch_job(self.actor, job, "job.read"), database_now()
-        nothing = dict.fromkeys(("place", "factors", "expected", "latest"))
+        nothing = dict.fromkeys(("now", "place", "factors", "expected", "latest"))
         empty: dict[str, Any] = {"starts": False, "conditions": [], "suggestions": [], "suggestions_bounded": False, **nothing}
         explained = None
         if found.state == "queued" and found.array_size is None:
@@ -223,7 +229,7 @@ class JobExplainView(ApiView):
                 "job": {"id": str(found.id), "name": found.name},
                 "state": found.state,
                 "at": utc_text(now),
-                "reason": reason_json(found, language),
+                "reason": reason_json(found, named_in_reasons((found,), self.actor), language),
                 **(explained or empty),
                 "decisions": decisions_json(list(latest), self.actor, language),
             }

@@ -112,7 +112,7 @@ class JobListView(ApiView):
     )
     def get(self, request: Request) -> Response:
         known_query(request, (*FILTERS, "standing"))
-        show = partial(standing_json, actor=self.actor) if query_flag(request, "standing") else job_json
+        show = partial(standing_json if query_flag(request, "standing") else job_json, actor=self.actor)
         sort = request.query_params.get("sort", "created")
         if sort not in SORTS:
             message = Text(f"There is no order {sort[:80]!r}.", f"没有排序方式 {sort[:80]!r}。")
@@ -262,7 +262,7 @@ class JobView(ApiView):
         changed = edit_job(
             actor=self.actor, job=found, changes=changes, expected_version=expected_version(request), now=database_now()
         )
-        return with_etag(Response(job_json([changed], language=reader_language(request))[0]), changed.version)
+        return with_etag(Response(job_json([changed], actor=self.actor, language=reader_language(request))[0]), changed.version)
 
 
 class JobSpecView(ApiView):
@@ -373,7 +373,7 @@ class JobSpecSchemaView(ApiView):
 
 def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
     found = fetch_job(view.actor, job, "job.read")
-    body = job_json([found], language=reader_language(view.request))[0]
+    body = job_json([found], actor=view.actor, language=reader_language(view.request))[0]
     response = Response({**body, "place": place_in_queue(found)}, status=status)
     if status == 201:
         response["Location"] = f"/api/v1/jobs/{found.id}"

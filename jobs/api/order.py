@@ -135,10 +135,9 @@ class JobMoveView(ApiView):
         )
         return Response({"job": self._shown(request, found), "moved": done.count, "among": str(done.among)})
 
-    @staticmethod
-    def _shown(request: Request, job: Job) -> dict[str, Any]:
+    def _shown(self, request: Request, job: Job) -> dict[str, Any]:
         row = Job.objects.select_related("tenant", "queue", "user").get(id=job.pk)
-        return {**job_json([row], language=reader_language(request))[0], "place": place_in_queue(row)}
+        return {**job_json([row], actor=self.actor, language=reader_language(request))[0], "place": place_in_queue(row)}
 
 
 @extend_schema_serializer(

@@ -12,11 +12,12 @@ from rest_framework import serializers
 
 from clusters.api.representations import ReferenceOut, ResourcesOut
 from clusters.isolation_facts import fact_in
-from jobs.lifecycle.reasons import exit_in, explain
+from jobs.lifecycle.reasons import exit_in
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
 from jobs.selectors.holders import RoomHolder, room_holders
 from jobs.selectors.lists import place_in_queue
+from jobs.selectors.reasons import Named, named_in_reasons, told_reason
 from jobs.selectors.standing import standings_of
 from jobs.services.preview import planned_runtime
 from jobs.services.submission import Submission
@@ -43,7 +44,13 @@ class ReasonOut(serializers.Serializer[Any]):
     code = serializers.CharField()
     text = serializers.CharField()
     hint = serializers.CharField()
-    detail = serializers.DictField()
+    detail = serializers.DictField(
+        help_text="Amounts. `kept_for` and `holder` are other jobs: the fields `id`, `name`, `user` and `tenant` are null if you "
+        "cannot see the job, `tenant` also if it is that of this job."
+    )
+    found_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time at which the scheduler found why the job waits; null: another reason, or not known."
+    )
 
 
 class ExitOut(serializers.Serializer[Any]):
@@ -242,7 +249,7 @@ def standing_json(jobs: Sequence[Job], *, actor: Actor, language: str = "en") ->
     """The same with where they stand: six more queries at most."""
     found = standings_of(jobs, database_now())
     holders = room_holders(jobs, actor)
-    rows = job_json(jobs, language=language)
+    rows = job_json(jobs, actor=actor, language=language)
     for job, row in zip(jobs, rows, strict=True):
         row["held_by"] = [_room_holder(holder) for holder in holders.get(job.id, ())]
         expected, held = found.expected.get(job.id), found.held.get(job.id)
@@ -257,8 +264,8 @@ def _room_holder(holder: RoomHolder) -> dict[str, Any]:
     return {"queue": queue, **holder.held.as_dict()}
 
 
-def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any]]:
-    """Jobs that came with tenant, queue and user; three more queries for the whole page."""
+def job_json(jobs: Sequence[Job], *, actor: Actor, language: str = "en") -> list[dict[str, Any]]:
+    """Jobs that came with tenant, queue and user; four more queries at most for the whole page."""
     attempts = {
         row["id"]: row
         for row in Attempt.objects.filter(id__in=[job.attempt_id for job in jobs if job.attempt_id]).values(
@@ -267,6 +274,7 @@ def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any
     }
     digests = dict(StoredSpec.objects.filter(id__in={job.spec_id for job in jobs}).values_list("id", "digest"))
     counts = child_counts([job.id for job in jobs if job.array_size is not None])
+    named = named_in_reasons(jobs, actor)
     return [
         _job(
             job,
@@ -276,6 +284,7 @@ def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any
             attempt=attempts.get(job.attempt_id or job.id, {}),
             digest=digests[job.spec_id],
             counts=counts,
+            named=named,
             language=language,
         )
         for job in jobs
@@ -294,6 +303,7 @@ def new_job_json(row: Mapping[str, Any], submission: Submission, actor: Actor, *
         attempt={},
         digest=spec_digest(submission.spec),
         counts={job.id: {str(JobState.QUEUED): job.array_size}} if job.array_size else {},
+        named={},
         language=language,
     )
     return {**body, "place": place_in_queue(job)}
@@ -318,6 +328,7 @@ def _job(
     attempt: Mapping[str, Any],
     digest: str,
     counts: Mapping[uuid.UUID, Mapping[str, int]],
+    named: Named,
     language: str,
 ) -> dict[str, Any]:
     is_array = job.array_size is not None or job.parent_id is not None
@@ -330,7 +341,7 @@ def _job(
         "user": {"id": str(job.user_id), "name": user_name},
         "state": job.state,
         "desired": job.desired,
-        "reason": reason_json(job, language),
+        "reason": reason_json(job, named, language),
         "exit": exit_in(job.exit, language),
         "condition": job.condition or None,
         "priority": job.priority,
@@ -362,12 +373,11 @@ def _job(
     }
 
 
-def reason_json(job: Job, language: str = "en") -> dict[str, Any] | None:
+def reason_json(job: Job, named: Named, language: str = "en") -> dict[str, Any] | None:
     """Why a job waits, or how it came to its end; None while it runs as it should."""
     if not job.reason_code:
         return None
-    words = explain(job.reason_code, job.reason_detail, language)
-    return {"code": words.code, "text": words.text, "hint": words.hint, "detail": job.reason_detail}
+    return told_reason(job.reason_code, job.reason_detail, named, job.tenant_id, language)
 
 
 def attempt_json(attempts: Sequence[Attempt], language: str = "en") -> list[dict[str, Any]]:

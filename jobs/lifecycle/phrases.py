@@ -46,6 +46,31 @@ def cluster_zh(detail: Detail) -> str:
     return named_zh(detail, "cluster", "集群")
 
 
+def other_job(found: Detail) -> str:
+    """`job train (bob, tenant speech)`: the tenant where it is not that of the waiting job, and no name where that is not for the
+    reader."""
+    if not found.get("name"):
+        return "a job of another tenant"
+    tenant = f"tenant {found['tenant']}" if found.get("tenant") else ""
+    whose = ", ".join(filter(None, (found.get("user"), tenant)))
+    return f"job {found['name']} ({whose})" if whose else f"job {found['name']}"
+
+
+def other_job_zh(found: Detail) -> str:
+    if not found.get("name"):
+        return "其他租户的作业"
+    tenant = f"租户 {found['tenant']}" if found.get("tenant") else ""
+    whose = "，".join(filter(None, (found.get("user"), tenant)))
+    return f"作业 {found['name']}（{whose}）" if whose else f"作业 {found['name']} "
+
+
+def told_job(detail: Detail, key: str) -> Detail | None:
+    """The other job that a reason is about, as its reader may know it; None where it is about none, or where that was not looked
+    up."""
+    found = detail.get(key)
+    return found if isinstance(found, Mapping) and "name" in found else None
+
+
 def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 

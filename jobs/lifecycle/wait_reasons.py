@@ -41,6 +41,8 @@ from kernel.limits import GIB
 from kernel.wait_codes import WaitCode
 from kernel.words import Text, counted, fixed, format_bytes
 
+_ANOTHER = {"name": "train", "user": "bob", "tenant": "speech", "need": {"gpu_millis": 8000}}
+
 # fmt: off
 _ALL: tuple[WaitRecord[WaitCode], ...] = (
     WaitRecord(WaitCode.CLAIM, WaitSource.CORE, shown_as=WaitCode.MAKING_ROOM, has_room_kept=True, condition=words.BEING_CLEARED),
@@ -298,13 +300,9 @@ _ALL: tuple[WaitRecord[WaitCode], ...] = (
         stage=40, machines_help=True, is_for_room=True, condition=words.as_shown(words.BOOKED_FOR_A_TIME)),
     WaitRecord(WaitCode.CAPACITY, WaitSource.CORE, shown_as=WaitCode.NO_ROOM, stage=50, may_be_too_large=True, ends_help=True,
         machines_help=True, condition=words.USED_UP),
-    WaitRecord(WaitCode.BEHIND, WaitSource.CORE,
-        Text(lambda d: (f"An earlier job of {named(d, 'queue', 'queue')} has passed the starvation guard, or the queue is "
-            "strictly ordered; no later job starts before it."),
-            lambda d: (f"{named_zh(d, 'queue', '队列')}中更早的作业已达防饥饿时限，或该队列严格按序；"
-            "之后的作业不会先于它启动。")),
-        hint=Text("It starts after that job.", "待该作业启动后启动。"), amounts={"queue": "vision"},
-        numbers={"queue": Number.QUEUE}, ends_help=True, is_for_another=True, condition=words.KEPT_FOR_EARLIER),
+    WaitRecord(WaitCode.BEHIND, WaitSource.CORE, words.BEHIND,
+        hint=Text("It starts after that job.", "待该作业启动后启动。"), amounts={"queue": "vision", "kept_for": _ANOTHER},
+        numbers={"queue": Number.QUEUE}, ends_help=True, is_for_another=True, condition=words.as_shown(words.BEHIND)),
     WaitRecord(WaitCode.NOT_TOGETHER, WaitSource.CORE,
         Text(lambda d: f"{capital(pool(d))} has room for all its {d.get('tasks', '')} tasks, but not close enough together.",
             lambda d: f"{pool_zh(d)}放得下其全部 {d.get('tasks', '')} 个任务，但位置不够集中。"),
@@ -315,21 +313,19 @@ _ALL: tuple[WaitRecord[WaitCode], ...] = (
     WaitRecord(WaitCode.NO_ROOM, WaitSource.CORE, words.NO_ROOM,
         hint=Text("It starts when enough jobs there have ended.", "有足够作业结束后即可启动。"),
         amounts={"pool": "a100", "need": {"gpu_millis": 4000}, "free": {"gpu_millis": 1000}, "left_out": {"taint": 1},
-            "tasks": 4, "fitting": 1, "shared_devices_max": 2},
+            "tasks": 4, "fitting": 1, "shared_devices_max": 2,
+            "holder": {"name": "train", "user": "bob", "tenant": "speech", "is_alone": True, "until": "2026-11-23T14:05:00Z"}},
         stage=60, may_be_too_large=True, is_counted=True, ends_help=True, machines_help=True, is_for_room=True,
         condition=words.TOO_FEW_FIT),
     WaitRecord(WaitCode.MAKING_ROOM, WaitSource.SHOWN, words.MAKING_ROOM,
         hint=Text("It starts as soon as they have saved their work and ended.", "待其保存进度并结束后立即启动。"),
         amounts={"jobs": 2, "moving": 1, "at": "2026-11-23T14:05:00Z"}),
-    WaitRecord(WaitCode.BACKFILL_RESERVATION, WaitSource.CORE,
-        Text(lambda d: (f"{capital(pool(d))} has room, but an earlier job has a reserved start there at "
-            f"{moment(d, 'at', 'a later time')}, and this job may still be running then."),
-            lambda d: (f"{pool_zh(d)}有空位，但更早的作业已预留于 {moment(d, 'at', '稍后')} 在此启动，"
-            "本作业届时可能仍在运行。")),
+    WaitRecord(WaitCode.BACKFILL_RESERVATION, WaitSource.CORE, words.KEPT_FROM_THEN,
         hint=Text("Set a max_runtime that ends before then, and it may start now.",
             "设置在此之前结束的 max_runtime，即可立即启动。"),
-        amounts={"pool": "a100", "at": "2026-11-23T14:05:00Z"}, numbers={"pool": Number.POOL, "at": Number.UNTIL}, stage=80,
-        ends_help=True, machines_help=True, is_for_room=True, is_for_another=True, condition=words.KEPT_FROM_THEN),
+        amounts={"pool": "a100", "at": "2026-11-23T14:05:00Z", "kept_for": _ANOTHER},
+        numbers={"pool": Number.POOL, "at": Number.UNTIL}, stage=80, ends_help=True, machines_help=True, is_for_room=True,
+        is_for_another=True, condition=words.as_shown(words.KEPT_FROM_THEN)),
     WaitRecord(WaitCode.TOO_YOUNG, WaitSource.CORE,
         Text(lambda d: (f"It may preempt jobs in {pool(d)} from {moment(d, 'at', 'a later time', up=True)} on; until then they "
             "have not reached the least run time."),
@@ -358,3 +354,18 @@ def _by_code(records: tuple[WaitRecord[WaitCode], ...]) -> Mapping[str, WaitReco
 
 
 WAITS: Mapping[str, WaitRecord[WaitCode]] = _by_code(_ALL)
+
+
+def _cause(record: WaitRecord[WaitCode]) -> WaitCode:
+    """Of two codes with one cause the same: what a job shows and what the core says; a job too large for a ceiling is at it."""
+    if record.code == WaitCode.CEILING_TOO_LOW:
+        return WaitCode.CEILING
+    return WaitCode.NOT_BEFORE if record.says_more_than_its_time else record.shown_as or record.code
+
+
+_CAUSES: Mapping[str, WaitCode] = {code: _cause(record) for code, record in WAITS.items()}
+
+
+def cause_of(code: str) -> str:
+    """The code for the cause of a wait, by any code of it: the core's, or the one that a job shows. Other texts as they are."""
+    return _CAUSES.get(code, code)

@@ -10,6 +10,10 @@ from typing import Any, Generic, TypeVar
 from kernel.words import NO_HINT, Sentence, Text
 
 UNTOLD = Text("It starts when what withholds it is gone.", "限制解除后即启动。")
+OTHER_JOBS = frozenset({"kept_for", "holder"})
+"""Amounts that are about another job. They are stored with its id, and told with its name to those who may see it."""
+FOUND_AT = "found_at"
+"""Beside the amounts of a stored reason: when the scheduler found it, in ISO 8601."""
 Code = TypeVar("Code", bound=StrEnum)
 
 
@@ -46,7 +50,7 @@ class WaitRecord(Generic[Code]):
     refuses so shows that code instead.
 
     `amounts` are what the sentence needs, by the names under which they are stored, each with an example. `numbers` says which
-    of the core's numbers each is; without them `jobs/reconcile/reason_translation.py` has a function for the code. `condition` is
+    of the core's numbers each is; without them `jobs/loading/reason_translation.py` has a function for the code. `condition` is
     what `berth explain` says of it, where that is not the sentence itself, and `released` what would let a job start that is
     withheld for it.
     """
@@ -89,5 +93,5 @@ class WaitRecord(Generic[Code]):
     def __post_init__(self) -> None:
         if (self.words is None) is (self.shown_as is None):
             raise TypeError(f"wait reason {self.code} needs either words or a code that it is shown as")
-        if self.numbers and self.numbers.keys() != self.amounts.keys():
+        if self.numbers and self.numbers.keys() != self.amounts.keys() - OTHER_JOBS:
             raise TypeError(f"wait reason {self.code} needs a number for each of its amounts")

@@ -20,10 +20,13 @@ from jobs.lifecycle.phrases import (
     moment,
     named,
     named_zh,
+    other_job,
+    other_job_zh,
     plural,
     pool,
     pool_zh,
     state_zh,
+    told_job,
 )
 from kernel.words import NOTHING, Detail, Sentence, Text, counted, format_amounts, format_bytes, format_duration, format_moment
 
@@ -169,6 +172,9 @@ def _no_room(d: Detail) -> str:
         )
     if missing in {"", NOTHING.en}:
         return f"It needs {need}; {pool(d)} has {free} free, but too fragmented for its tasks.{more}"
+    holder = told_job(d, "holder")
+    if holder is not None:
+        return f"It needs {need}; {pool(d)} has {free} free; {_holds(holder, missing)}.{more}"
     return f"It needs {need}; {pool(d)} has {free} free, so {missing} {are(missing)} missing.{more}"
 
 
@@ -180,10 +186,28 @@ def _no_room_zh(d: Detail) -> str:
         return f"需要 {need}；{pool_zh(d)}空闲 {free}，但最多共享 {most} 块 GPU，已共享的 GPU 放不下其任务。{more}"
     if missing in {"", NOTHING.zh}:
         return f"需要 {need}；{pool_zh(d)}空闲 {free}，但分散在各节点，放不下其任务。{more}"
+    holder = told_job(d, "holder")
+    if holder is not None:
+        return f"需要 {need}；{pool_zh(d)}空闲 {free}；{_holds_zh(holder, missing)}。{more}"
     return f"需要 {need}；{pool_zh(d)}空闲 {free}，还缺 {missing}。{more}"
 
 
 NO_ROOM = Text(_no_room, _no_room_zh)
+
+
+def _holds(holder: Detail, missing: str) -> str:
+    """`job train (bob) holds the missing 2 GPUs until 2026-11-23 14:05 UTC at the latest`."""
+    if not holder.get("is_alone"):
+        return f"{other_job(holder)} and others hold the missing {missing}"
+    until = f" until {format_moment(holder['until'], up=True)} at the latest" if holder.get("until") else ""
+    return f"{other_job(holder)} holds the missing {missing}{until}"
+
+
+def _holds_zh(holder: Detail, missing: str) -> str:
+    if not holder.get("is_alone"):
+        return f"所缺的 {missing} 由{other_job_zh(holder)}等占用"
+    until = f"，最迟至 {format_moment(holder['until'], up=True)}" if holder.get("until") else ""
+    return f"所缺的 {missing} 由{other_job_zh(holder)}占用{until}"
 
 
 def _free(d: Detail, language: str) -> str:
@@ -262,6 +286,47 @@ BOOKED_FOR_A_TIME = Text(
 )
 
 
+def _kept_for(d: Detail) -> str:
+    """`job train (bob), which needs 4 GPUs`."""
+    found = told_job(d, "kept_for")
+    if found is None:
+        return "an earlier job"
+    return f"{other_job(found)}, which needs {format_amounts(_leading(found.get('need') or {}))}"
+
+
+def _kept_for_zh(d: Detail) -> str:
+    found = told_job(d, "kept_for")
+    if found is None:
+        return "更早的作业"
+    return f"需要 {format_amounts(_leading(found.get('need') or {}), 'zh')} 的{other_job_zh(found)}"
+
+
+def _leading(needs: Mapping[str, int]) -> Mapping[str, int]:
+    """Of a job with GPUs these say enough."""
+    return {"gpu_millis": needs["gpu_millis"]} if needs.get("gpu_millis") else needs
+
+
+KEPT_FROM_THEN = Text(
+    lambda d: (
+        f"Kept for {_kept_for(d)}: {pool(d)} has room, but that job has a reserved start there at "
+        f"{moment(d, 'at', 'a later time')}, and this job may still be running then."
+    ),
+    lambda d: (
+        f"为{_kept_for_zh(d)}保留：{pool_zh(d)}有空位，但该作业已预留于 {moment(d, 'at', '稍后')} 在此启动，"
+        "本作业届时可能仍在运行。"
+    ),
+)
+BEHIND = Text(
+    lambda d: (
+        f"It waits behind {_kept_for(d)}: that job has passed the starvation guard, or {named(d, 'queue', 'queue')} is strictly "
+        "ordered, so no later job starts before it."
+    ),
+    lambda d: (
+        f"排在{_kept_for_zh(d)}之后：该作业已达防饥饿时限，或{named_zh(d, 'queue', '队列')}严格按序，之后的作业不会先于它启动。"
+    ),
+)
+
+
 # --- What `berth explain` tells ---------------------------------------------------------------------------------------
 
 
@@ -275,24 +340,6 @@ def told_queue_zh(d: Detail) -> str:
 
 def told_pool_zh(d: Detail) -> str:
     return f"资源池 {d['pool']} " if d.get("pool") else "资源池"
-
-
-def kept_for(d: Detail) -> str:
-    """`train, which needs 4 GPUs`; without its name where that is not for the reader."""
-    if "for_need" not in d:
-        return "another job"
-    return f"{d.get('for') or 'a job of another tenant'}, which needs {format_amounts(_leading(d['for_need']))}"
-
-
-def kept_for_zh(d: Detail) -> str:
-    if "for_need" not in d:
-        return "其他作业"
-    return f"{d.get('for') or '其他租户的作业'}（需要 {format_amounts(_leading(d['for_need']), 'zh')}）"
-
-
-def _leading(needs: Mapping[str, int]) -> Mapping[str, int]:
-    """Of a job with GPUs these say enough."""
-    return {"gpu_millis": needs["gpu_millis"]} if needs.get("gpu_millis") else needs
 
 
 def filters(d: Detail) -> str:
@@ -380,17 +427,6 @@ TOO_FEW_FIT_TOGETHER = Text(
     ),
     lambda d: f"{told_pool_zh(d)}有空位但不够集中：同一处最多放下 {count(d, 'need')} 个任务中的 {count(d, 'fitting')} 个。",
 )
-KEPT_FROM_THEN = Text(
-    lambda d: f"There is room, but it is reserved from {_when(d)} on for {kept_for(d)}, and this job may still be running then.",
-    lambda d: f"有空位，但自 {_when(d)} 起已预留给{kept_for_zh(d)}，本作业届时可能仍在运行。",
-)
-KEPT_FOR_EARLIER = Text(
-    lambda d: (
-        f"Freed capacity is reserved for {kept_for(d)}: that earlier job of its queue has passed the starvation guard, "
-        "or the queue is strictly ordered."
-    ),
-    lambda d: f"空出的资源预留给{kept_for_zh(d)}：同队列中更早的该作业已达防饥饿时限，或该队列严格按序。",
-)
 TAKES_BACK_LATER = Text(
     lambda d: f"It may preempt jobs from {_when(d, up=True)} on; until then they have not reached the least run time.",
     lambda d: f"自 {_when(d, up=True)} 起可抢占作业；此前这些作业未达最短运行时间。",
@@ -418,5 +454,5 @@ def as_shown(words: Sentence) -> Sentence:
 
 def _shown(d: Detail) -> Detail:
     """The numbers of a condition by the names under which they are stored with a job."""
-    found = {**d, "used": d.get("held"), "from": d.get("since")}
+    found = {**d, "used": d.get("held"), "from": d.get("since"), "at": d.get("until")}
     return {key: value for key, value in found.items() if value is not None}

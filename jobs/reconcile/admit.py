@@ -19,6 +19,7 @@ from activity import hints
 from clusters.services import cordoned_of
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.lifecycle.wait_reasons import WAITS
+from jobs.lifecycle.wait_record import FOUND_AT
 from jobs.loading.rows import PendingRow
 from jobs.loading.state import SCHEDULE
 from jobs.models import Attempt, Job, Task
@@ -28,6 +29,7 @@ from jobs.scheduling.core.eligibility import PoolView, Refusal
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import JOB, Change, apply
+from kernel.clock import utc_text
 from kernel.ids import new_id
 from kernel.resources import Resources
 from kernel.wait_codes import WaitCode
@@ -130,7 +132,7 @@ def _admit(
             for admit in admits
             if pending[admit.job_id].tenant_id not in disabled and pending[admit.job_id].place not in departed
         ]
-        over = _over_caps(admits, pending)
+        over = _over_caps(admits, pending, now=now)
         admits = [admit for admit in admits if admit.job_id not in over]
         granted = reserve(
             [
@@ -198,7 +200,7 @@ def _without_cordoned(admits: Sequence[Admission]) -> Sequence[Admission]:
     ]
 
 
-def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow]) -> Collection[uuid.UUID]:
+def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], *, now: datetime) -> Collection[uuid.UUID]:
     """Those that would pass a cap by what runs now; that is then why they wait."""
     asks = [
         (
@@ -220,7 +222,8 @@ def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingR
                 ),
             )
             for job_id, found in over.items()
-        ]
+        ],
+        now=now,
     )
     return over.keys()
 
@@ -285,18 +288,20 @@ def _insert_attempts(
     )
 
 
-def store_reasons(reasons: Sequence[tuple[PendingRow, Refusal]]) -> list[PendingRow]:
-    """Write why these jobs wait, where it is not written already; the rows as they are then.
+def store_reasons(reasons: Sequence[tuple[PendingRow, Refusal]], *, now: datetime) -> list[PendingRow]:
+    """Write why these jobs wait, where it is not written already, and that it was found now; the rows as they are then.
 
     A transaction for each thousand: a reason stands for itself, and submissions shall not wait for a hundred thousand of them.
     """
     rows, changed = [], []
     details: dict[int, dict[str, Any]] = {}  # The same thing is said of many jobs; it is kept once.
     for position, (row, (code, amounts)) in enumerate(reasons):
-        detail = details.setdefault(id(amounts), dict(amounts))
+        if id(amounts) not in details:
+            details[id(amounts)] = {**amounts, FOUND_AT: utc_text(now)}
+        detail = details[id(amounts)]
         if code == WaitCode.NOT_BEFORE and row.reason_code in TELLING:
             continue
-        if row.reason_code == code and (position >= REFRESH_ROWS or row.reason_detail == detail):
+        if row.reason_code == code and (position >= REFRESH_ROWS or {**row.reason_detail, FOUND_AT: detail[FOUND_AT]} == detail):
             continue
         rows.append({"id": row.id, "reason_code": code, "reason_detail": detail})
         changed.append(row._replace(reason_code=code, reason_detail=detail))

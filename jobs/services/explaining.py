@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from jobs.lifecycle.unmet import clears_text, latest_text
+from jobs.lifecycle.wait_reasons import WAITS
+from jobs.lifecycle.wait_record import FOUND_AT, WaitSource
 from jobs.loading.graces import graces_of
+from jobs.loading.reason_translation import ReasonTranslator
 from jobs.loading.rows import load_live
 from jobs.loading.specs import load_spec, wish_of
 from jobs.loading.state import Loaded, load_state
 from jobs.models import Job
-from jobs.scheduling.core.eligibility import eligible
+from jobs.scheduling.core.eligibility import Refusal, eligible
+from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.core.state.work import JobAsk as Waiting
 from jobs.scheduling.questions.explain import Condition, Explanation, Factors, Settled, explain
 from jobs.scheduling.questions.latest import CLAIM, Latest, latest_start
 from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_within_bounds
 from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import NOT_YET, ExpectedStart, expected_starts_of
+from jobs.selectors.reasons import others_in, told_reason
 from jobs.services.predicted_starts import TOO_MANY, accuracy, effort_asked, expect, moment
 from jobs.services.redaction import Redactor, Shown, condition_json, one_question
 from jobs.services.suggesting import changes_json, is_about_others, may_be_thought_of
 from kernel.actor import Actor
 from kernel.clock import utc_text
-from kernel.wait_codes import WaitCode
+from kernel.resources import RESOURCE_NAMES
+from kernel.wait_codes import WaitCode, present_code
 from kernel.words import BETWEEN_SENTENCES
 
 
@@ -34,21 +41,31 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
     with one_question():
         loaded = load_state(now)
         settled = Settled(loaded.state)
-        found = explain(settled, str(job.id))
-        if found is None:
-            return None
         waiting = settled.job(str(job.id))
-        assert waiting is not None, "who is explained waits"
+        if waiting is None:
+            return None
+        graces = _graces(settled, job)
+        translator = ReasonTranslator(loaded.around, loaded.numbers, lambda job_ids: graces)
+        found = explain(settled, str(job.id), _shown(job, waiting, settled, translator))
+        assert found is not None, "it waits"
+        told = loaded.withheld.get(found.job_id)
+        if told is None and found.reason is not None:
+            told = translator.tell(settled.core, waiting, found.reason)
         others, other_models = _other_pools(job, waiting, loaded)
         made = suggest_within_bounds(settled, found, also=(*others, *other_models)) if suggests else Suggested((), False)
         suggestions = made.suggestions
         expected = _expected_start(loaded, job, now) if suggests and waiting.withheld is None else None
-        latest = latest_start(settled, found.job_id, _graces(settled, found)) if waiting.withheld is None else None
+        latest = latest_start(settled, found.job_id, graces) if waiting.withheld is None else None
     reader = Redactor(actor, loaded, language, frozenset(other_models))
-    reader.look_up(_named(found, suggestions))
+    reader.look_up(_named(found, suggestions) | others_in({} if told is None else told[1]))
+    is_shown = told is None or found.shown_holds or present_code(job.reason_code) == told[0]
+    conditions = [condition_json(_until(condition, latest), found.job_id, reader) for condition in found.conditions]
+    if told is not None and not found.shown_holds and WAITS[told[0]].source is WaitSource.POOL:
+        conditions = [*_never(told, conditions, job, reader), *conditions]
     return {
+        "now": None if told is None or is_shown else _reason_now(told, job, reader, now),
         "starts": found.starts,
-        "conditions": [condition_json(_until(condition, latest), found.job_id, reader) for condition in found.conditions],
+        "conditions": conditions,
         "place": {
             "in_queue": found.place.in_queue or None,
             "queue_length": found.place.queue_length,
@@ -67,9 +84,35 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
     }
 
 
-def _graces(settled: Settled, found: Explanation) -> dict[str, int]:
+def _shown(job: Job, waiting: Waiting, settled: Settled, translator: ReasonTranslator) -> WaitReason | None:
+    """The reason that lists show, in the numbers of the core."""
+    record, detail = WAITS.get(present_code(job.reason_code)), job.reason_detail
+    if record is None:
+        return None
+    pool = next((number for number in waiting.pools if translator.pool(number) == detail.get("pool")), -1)
+    path = settled.core.shares.path[waiting.queue]
+    queue = next((number for number in path if number and translator.queue(number) == detail.get("queue")), -1)
+    resource = RESOURCE_NAMES.index(detail["resource"]) if detail.get("resource") in RESOURCE_NAMES else -1
+    return WaitReason(record.code, pool, queue, resource)
+
+
+def _reason_now(told: Refusal, job: Job, reader: Redactor, now: datetime) -> Shown:
+    code, detail = told
+    found = {**detail, FOUND_AT: utc_text(now)}
+    return told_reason(code, found, reader.named, job.tenant_id, reader.language)
+
+
+def _never(told: Refusal, conditions: Sequence[Shown], job: Job, reader: Redactor) -> Iterable[Shown]:
+    """That no pool could ever hold it, where that is no condition of the core."""
+    if all(condition["code"] != told[0] for condition in conditions):
+        shown = condition_json(Condition(WaitReason(told[0]), is_own=True), str(job.id), reader)
+        words = told_reason(*told, reader.named, job.tenant_id, reader.language)
+        yield {**shown, "text": words["text"], "pool": told[1].get("pool")}
+
+
+def _graces(settled: Settled, job: Job) -> dict[str, int]:
     """How long those who leave for the job may take, in seconds by job."""
-    made = settled.core.transfers.get(found.job_id)
+    made = settled.core.transfers.get(str(job.id))
     return {} if made is None else graces_of(load_live(job_id__in=sorted(made.leaving)))
 
 

@@ -19,10 +19,11 @@ from jobs.lifecycle.reasons import explain as reason_words
 from jobs.lifecycle.unmet import condition_text
 from jobs.lifecycle.wait_reasons import WAITS
 from jobs.loading.state import Loaded
-from jobs.models import Job
 from jobs.scheduling.core.place.filters import Refusal
 from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.questions.explain import Condition, Holder
+from jobs.scheduling.questions.subjects import least
+from jobs.selectors.reasons import NamedJob, named_jobs, told_detail
 from kernel.actor import Actor
 from kernel.clock import utc_text
 from kernel.errors import Unavailable
@@ -32,13 +33,11 @@ from kernel.words import Text
 from tenants.capacity.reads import Tree, limits_tree
 from tenants.identity.access import role_allows
 from tenants.selectors import tenant_facts
-from webapi.access import visible
 
 PATIENCE_SECONDS = (
     20.0  # For a turn. A question takes a whole core for up to a few seconds; one at a time leaves the rest served.
 )
 AGAIN_SECONDS = 5  # After which another turn is worth a try.
-IDS_AT_ONCE = 500
 _turn = threading.BoundedSemaphore(1)
 
 Shown = dict[str, Any]
@@ -68,9 +67,8 @@ class Redactor:
     language: str = "en"
     other_models: frozenset[int] = frozenset()  # Pools that take the job only if it does without the GPU model that it named.
     _queues: dict[int, str] = field(default_factory=dict)
-    _jobs: dict[str, str] = field(default_factory=dict)
-    tenants: dict[str, uuid.UUID] = field(default_factory=dict)  # Whose the jobs are that were looked up.
-    owners: dict[str, uuid.UUID] = field(default_factory=dict)  # The users who submitted these.
+    _names: dict[str, str] = field(default_factory=dict)
+    named: dict[str, NamedJob] = field(default_factory=dict)  # The jobs that were looked up and that the reader sees.
     tree: Tree = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,18 +80,16 @@ class Redactor:
 
     def look_up(self, job_ids: Iterable[str]) -> None:
         """Find out which of these jobs the reader sees. One query for 500."""
-        wanted = sorted({found for text in job_ids if (found := _uuid(text)) is not None and text not in self._jobs})
-        for start in range(0, len(wanted), IDS_AT_ONCE):
-            rows = visible(self.actor, Job).filter(id__in=wanted[start : start + IDS_AT_ONCE])
-            for job_id, name, tenant_id, user_id in rows.values_list("id", "name", "tenant_id", "user_id"):
-                self._jobs[str(job_id)], self.tenants[str(job_id)], self.owners[str(job_id)] = name, tenant_id, user_id
+        self.named |= named_jobs(self.actor, {text for text in job_ids if text not in self.named})
 
     def name(self, job_id: str, name: str) -> None:
         """A job of the question itself."""
-        self._jobs[job_id] = name
+        self._names[job_id] = name
 
     def job(self, job_id: str) -> Shown | None:
-        name = self._jobs.get(job_id)
+        name = self._names.get(job_id)
+        if name is None and job_id in self.named:
+            name = self.named[job_id].name
         return None if name is None else {"id": job_id, "name": name}
 
     def jobs(self, job_ids: Iterable[str]) -> list[Shown]:
@@ -136,7 +132,7 @@ def condition_json(condition: Condition, job_id: str, reader: Redactor) -> Shown
     reason = condition.reason
     return {
         "code": reason.code,
-        "text": _text(reason, job_id, reader, _kept_for(condition, reader)),
+        "text": _text(reason, job_id, reader, _kept_for(condition, job_id, reader)),
         "own": condition.is_own,
         "instead": condition.instead,
         "pool": reader.pool(reason.pool),
@@ -155,17 +151,16 @@ def condition_json(condition: Condition, job_id: str, reader: Redactor) -> Shown
     }
 
 
-def _kept_for(condition: Condition, reader: Redactor) -> Shown:
+def _kept_for(condition: Condition, job_id: str, reader: Redactor) -> Shown:
     """The job that room is kept for, with what it needs: by name where the reader sees it."""
     if not WAITS[condition.reason.code].is_for_another or len(condition.jobs) != 1:
         return {}
-    (job_id,) = condition.jobs
-    gang = next((waiting_job.gang for waiting_job in reader.loaded.state.waiting if waiting_job.id == job_id), None)
-    if gang is None:
+    (other,) = condition.jobs
+    first = next((waiting_job for waiting_job in reader.loaded.state.waiting if waiting_job.id == other), None)
+    if first is None:
         return {}
-    need = sum((role.ask.resources * role.minimum for role in gang.roles), start=Resources())
-    shown = reader.job(job_id)
-    return {"for": shown["name"] if shown is not None else None, "for_need": need.as_dict()}
+    kept = {"kept_for": {"job": other, "need": least(first).as_dict()}}
+    return told_detail(kept, reader.named, reader.loaded.rows[job_id].tenant_id)
 
 
 def _text(reason: WaitReason, job_id: str, reader: Redactor, more: Shown | None = None) -> str:
@@ -230,10 +225,3 @@ def _holders_json(holders: Iterable[Holder], reader: Redactor) -> list[Shown]:
 
 def _moment(at: int) -> str | None:
     return utc_text(datetime.fromtimestamp(at, UTC)) if at > 0 else None
-
-
-def _uuid(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

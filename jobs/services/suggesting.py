@@ -207,7 +207,7 @@ def _by(change: Change, job: Waiting, reader: Redactor, now: datetime) -> Shown 
         case SetCap():
             return _manager(change.tenant_id, "cap.edit", reader)
         case End():
-            return _manager(reader.tenants[change.job_id], "job.stop", reader, reader.owners[change.job_id])
+            return _manager(reader.named[change.job_id].tenant_id, "job.stop", reader, reader.named[change.job_id].user_id)
         case Release() if job.tenants and job.withheld is not None and job.withheld.code == WaitCode.HELD:
             return _manager(job.tenants[0], "job.edit", reader, job.user)
         case Rank() if job.tenants:

@@ -53,7 +53,7 @@ def forecast_limits(queues: Sequence[LimitedQueue], actor: Actor, now: datetime)
     for what, job_ids in (("starts", answer.starts), ("waits", answer.waits), ("is_evicted", answer.evicted)):
         for shown in reader.jobs(job_ids)[:LISTED_MAX]:
             why = reason_json(waits[shown["id"]].reason, shown["id"], reader)["text"] if what == "waits" else ""
-            found.append(Consequence(what, uuid.UUID(shown["id"]), reader.tenants[shown["id"]], shown["name"], why))
+            found.append(Consequence(what, uuid.UUID(shown["id"]), reader.named[shown["id"]].tenant_id, shown["name"], why))
     return found
 
 

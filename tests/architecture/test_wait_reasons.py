@@ -11,7 +11,7 @@ import pytest
 from jobs.lifecycle.reasons import REASONS, explain
 from jobs.lifecycle.wait_reasons import WAITS
 from jobs.lifecycle.wait_record import WaitSource
-from jobs.reconcile.reason_translation import _TRANSLATORS
+from jobs.loading.reason_translation import _TRANSLATORS
 from kernel.wait_codes import WaitCode
 
 ROOT = Path(__file__).resolve().parents[2]

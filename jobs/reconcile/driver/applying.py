@@ -46,7 +46,7 @@ def apply_decisions(decisions: Sequence[Decision], kept: KeptCore, pending: Pend
     return Applied(frozenset(admitted), frozenset(lost))
 
 
-def tell_waiting(decisions: Iterable[Decision], kept: KeptCore, pending: Pending) -> None:
+def tell_waiting(decisions: Iterable[Decision], kept: KeptCore, pending: Pending, now: datetime) -> None:
     """Write why jobs wait: of all that meet one fate where that changed, and of those that came or changed."""
     keys: dict[str, None] = {}
     for key in {decision.id for decision in decisions if isinstance(decision, Wait | Claim)}:
@@ -66,12 +66,14 @@ def tell_waiting(decisions: Iterable[Decision], kept: KeptCore, pending: Pending
         own = kept.withheld.get(key)
         if own is None:
             job = kept.waiting[key]
-            at = (reason, id(job.gang), job.pools, key if reason.code == WaitCode.CLAIM else "")
+            is_alone = reason.code == WaitCode.CLAIM or key in kept.core.reservations.by_job
+            at = (reason, id(job.gang), job.pools, key if is_alone else "")
             if at not in known:
                 known[at] = kept.progress.tell(kept.core, job, reason)
             own = known[at]
+            kept.note_others(key, own)
         reasons.append((row, own))
-    for row in store_reasons(reasons):
+    for row in store_reasons(reasons, now=now):
         pending.rows[row.id] = row
 
 

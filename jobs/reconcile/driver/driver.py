@@ -131,7 +131,7 @@ class SchedulerDriver:
         self.has_admitted = bool(applied.admitted)
         kept.note_rest(now, stirred=self.changes.have_come or not all(isinstance(decision, Wait) for decision in decisions))
         self.changes.have_come = False
-        tell_waiting(decisions, kept, pending)
+        tell_waiting(decisions, kept, pending, now)
         kept.save(now)
         self._demand_at = demand.keep(core, kept.numbers, since=self._demand_at, now=mark(now))
         if self.has_admitted or applied.lost:

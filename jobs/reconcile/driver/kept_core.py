@@ -20,12 +20,12 @@ from jobs.loading import memory
 from jobs.loading.around import Around, Numbers, look_around
 from jobs.loading.graces import graces_of
 from jobs.loading.predictions import Predictions
+from jobs.loading.reason_translation import ReasonTranslator
 from jobs.loading.rows import LiveRow, load_live, load_parallelism, load_tasks, tenants_of
 from jobs.loading.specs import wishes
 from jobs.loading.state import make_state, one_held
 from jobs.reconcile.event_log import EventLog
 from jobs.reconcile.missed_wakeups import Rested, rested
-from jobs.reconcile.reason_translation import ReasonTranslator
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal
 from jobs.scheduling.core.place.machines import Machines, TaskAsk
@@ -47,9 +47,11 @@ from jobs.scheduling.replay.log import (
     WeightsChanged,
     Withdrawn,
 )
+from jobs.selectors.reasons import others_in
 from tenants.capacity.quota.accounting import mark
 
 REST_SECONDS = 30  # Without any change for so long, jobs that wait are looked at by a core that is built anew.
+TOLD_ANEW = 50  # Jobs that get another reason at once when the job that theirs names has started or ended.
 REBUILD_REST = 40  # Building the core anew takes at most one part in so many of our time.
 
 
@@ -73,6 +75,7 @@ class KeptCore:
         self.told: dict[str, WaitReason | None] = {}  # Why each waits, as it was told last.
         self.to_judge: set[uuid.UUID] = set()
         self.to_tell: set[str] = set()
+        self._told_of: dict[str, set[str]] = {}  # By job that reasons name, jobs that were told so.
         self.due: list[tuple[datetime, uuid.UUID]] = []  # A heap of those who wait for a time.
         self.judged_by: object = None  # What the waiting jobs were last judged by.
         self.held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
@@ -118,6 +121,7 @@ class KeptCore:
         known = self.live.get(key)
         if known is not None and (runs is None or runs.attempt_id != known.attempt_id):
             self._predictions.has_ended((self.live.pop(key),))
+            self._moved_on(key)
             if key in self.core.running:
                 self.feed(Ended(key))
         elif known is not None and runs is not None and runs.state == AttemptState.STOPPING:
@@ -153,6 +157,17 @@ class KeptCore:
         self.withheld.pop(key, None)
         self.told.pop(key, None)
         self.to_tell.discard(key)
+        self._moved_on(key)
+
+    def note_others(self, key: str, reason: Refusal) -> None:
+        """A job was told a reason: once a job that it names has moved on, the first of those that were told so are told anew."""
+        for other in others_in(reason[1]):
+            told = self._told_of.setdefault(other, set())
+            if len(told) < TOLD_ANEW:
+                told.add(key)
+
+    def _moved_on(self, key: str) -> None:
+        self.to_tell |= self._told_of.pop(key, set())
 
     # --- What is around the jobs --------------------------------------------------------------------------------------
 

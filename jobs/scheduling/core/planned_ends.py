@@ -7,7 +7,7 @@ ahead again as the gang has run.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import takewhile
 
@@ -36,6 +36,10 @@ class PlannedEnds:
         if end is None or running.job.max_runtime is not None:
             return ends_if_started(running.job, running.started_at, self.live.policy)
         return Ends(FOREVER, end)
+
+    def ends_in(self, pool: int) -> Sequence[tuple[int, str]]:
+        """The planned ends of what runs in a pool, the first to come first, each with its job."""
+        return self._ends.get(pool, ())
 
     def entered(self, running: Running) -> None:
         ends = ends_if_started(running.job, running.started_at, self.live.policy)

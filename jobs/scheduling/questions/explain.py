@@ -2,12 +2,14 @@
 that.
 
 A pass stops at the first thing that refuses a job, because it asks thousands of jobs. Here one job is asked everything:
-whatever would still refuse it if all else were granted is a `Condition`. Conditions of the job itself (`is_own`: a hold, a
+whatever would still refuse it if all else were granted is a `Condition`. The first is the cause that the scheduler itself named:
+the reason that the job shows, where that still holds, else what this pass says. Conditions of the job itself (`is_own`: a hold, a
 dependency, its time, its array, an earlier job of its queue) have to go before it can start anywhere; of the others, all those
 of any one pool. Where it may take room back, it is enough that the condition goes which keeps it from that (`instead`).
 Conditions that follow from another are left out: a pool whose sum is used up, where no machine has room anyway.
 
-All numbers are those after the pass at the state's moment, which is what a scheduler that has done its work shows.
+All numbers are those after the pass at the state's moment. The scheduler at work asks a job again only when that may help it,
+so the reason that a job shows may be of an earlier moment, and another thing may refuse it first by now.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from jobs.lifecycle.wait_reasons import WAITS
+from jobs.lifecycle.wait_reasons import WAITS, cause_of
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.gangs import Placed, Unplaced, at_least
 from jobs.scheduling.core.place.placing import place, recount
@@ -25,6 +27,7 @@ from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, 
 from jobs.scheduling.core.state.ordering import Key
 from jobs.scheduling.core.state.user_caps import least, reason_of
 from jobs.scheduling.core.state.work import JobAsk, Running, Shape, take_shares
+from jobs.scheduling.questions.subjects import subject_of
 from jobs.scheduling.questions.whatif import after_pass
 from kernel.wait_codes import WaitCode
 from tenants.capacity.quota.limits import Amount
@@ -101,11 +104,13 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job waits. `starts`: the next pass would start it. `reason`: what the pass itself said."""
+    """Why a job waits. `starts`: the next pass would start it. `reason`: what the pass itself said. `shown_holds`: the reason
+    that the job shows is one of the conditions, and the first of them."""
 
     job_id: str
     starts: bool
     reason: WaitReason | None
+    shown_holds: bool
     conditions: tuple[Condition, ...]
     place: QueuePosition
     factors: Factors
@@ -143,15 +148,32 @@ class Settled:
         return found if found is not None or job_id not in self.admitted else self.core.running[job_id].job
 
 
-def explain(settled: Settled, job_id: str) -> Explanation | None:
-    """Why a job waits; None when it does not."""
+def explain(settled: Settled, job_id: str, shown: WaitReason | None = None) -> Explanation | None:
+    """Why a job waits; None when it does not. `shown`: the reason that the scheduler gave it, of which the code and what it is
+    about count; the code may be the one that people read."""
     job = settled.job(job_id)
     if job is None:
         return None
-    starts = job_id in settled.admitted
-    found = () if starts else tuple(sorted(conditions(settled, job), key=_telling))
-    reason = None if starts else settled.core.why(job_id)
-    return Explanation(job_id, starts, reason, found, place_of(settled, job), factors_of(settled, job))
+    place, factors = place_of(settled, job), factors_of(settled, job)
+    if job_id in settled.admitted:
+        return Explanation(job_id, True, None, False, (), place, factors)
+    reason, found = settled.core.why(job_id), sorted(conditions(settled, job), key=_telling)
+    holds = shown is not None and any(_has_cause(condition.reason, shown) for condition in found)
+    cause = shown if holds else reason
+    if cause is not None:
+        first = min(found, key=lambda condition: _unlike(condition.reason, cause))
+        found = [first, *(condition for condition in found if condition is not first)]
+    return Explanation(job_id, False, reason, holds, tuple(found), place, factors)
+
+
+def _has_cause(reason: WaitReason, cause: WaitReason) -> bool:
+    return cause_of(reason.code) == cause_of(cause.code)
+
+
+def _unlike(reason: WaitReason, cause: WaitReason) -> tuple[bool, ...]:
+    """What of a cause is something else in a reason, its code first; what one of them does not name is not."""
+    about = ((reason.pool, cause.pool), (reason.queue, cause.queue), (reason.resource, cause.resource))
+    return (not _has_cause(reason, cause), *(mine != its and min(mine, its) >= 0 for mine, its in about))
 
 
 # --- What refuses it ----------------------------------------------------------------------------------------------------
@@ -170,29 +192,20 @@ def conditions(settled: Settled, job: JobAsk) -> list[Condition]:
         return [Condition(said, is_own=True)]
     found = list(_own(core, job))
     pools = job.pools[:POOLS_MAX]
+    if said is not None and said.pool in job.pools and said.pool not in pools:
+        pools = (*pools[:-1], said.pool)
     if not pools:
         return found or [Condition(WaitReason(WaitCode.NO_POOL))]  # The withheld reason says why there is no pool.
     for pool in pools:
         found += _in_pool(core, job, pool)
-    said = core.why(job.id)
-    if said is not None and not any(condition.reason.code == said.code for condition in found):
-        instead = WAITS[said.code].is_for_eviction
-        if instead or not found or said.code == WaitCode.BACKFILL_RESERVATION:
-            found.append(Condition(said, instead=instead, jobs=_kept_for(core, job, said)))
+    if said is not None and not any(_has_cause(condition.reason, said) for condition in found):
+        found.append(Condition(said, instead=WAITS[said.code].is_for_eviction, jobs=_about(core, job, said)))
     return found
 
 
-def _kept_for(core: Core, job: JobAsk, said: WaitReason) -> tuple[str, ...]:
-    """The job whose reserved start keeps the room: of several at that moment the one in that pool, then the first by id."""
-    if said.code != WaitCode.BACKFILL_RESERVATION or not core.reservations:
-        return ()
-    found = [
-        reservation
-        for reservation in core.reservations.by_job.values()
-        if reservation.at == said.until and reservation.job.id != job.id
-    ]
-    first = min(found, key=lambda reservation: (reservation.pool != said.pool, reservation.job.id), default=None)
-    return () if first is None else (first.job.id,)
+def _about(core: Core, job: JobAsk, reason: WaitReason) -> tuple[str, ...]:
+    subject = subject_of(core, job, reason)
+    return () if subject is None else (subject.job_id,)
 
 
 def _own(core: Core, job: JobAsk) -> Iterable[Condition]:
@@ -209,8 +222,9 @@ def _own(core: Core, job: JobAsk) -> Iterable[Condition]:
         mine = sorted(running.job.id for running in core.running.values() if core.holdings.counts(running.job, job, capped))
         yield Condition(reason_of(capped, job.queue), is_own=True, jobs=tuple(mine[:NAMED_MAX]))
     stop = core.ordering.stopped_by(job.queue)
-    if stop is not None and job.id != stop[2] and (core.ordering.key(job) > stop):
-        yield Condition(WaitReason(WaitCode.BEHIND, queue=job.queue), is_own=True, jobs=(stop[2],))
+    if stop is not None and core.ordering.key(job) > stop:
+        behind = WaitReason(WaitCode.BEHIND, queue=job.queue)
+        yield Condition(behind, is_own=True, jobs=_about(core, job, behind))
 
 
 def _in_pool(core: Core, job: JobAsk, pool: int) -> Iterable[Condition]:
@@ -239,7 +253,8 @@ def _in_pool(core: Core, job: JobAsk, pool: int) -> Iterable[Condition]:
         reason = WaitReason(
             unplaced.code, unplaced.pool, need=unplaced.needed, fitting=unplaced.fitting, filters=unplaced.refusals
         )
-        yield Condition(reason, holders=_running_in(core, unplaced.pool, None) if unplaced.code != WaitCode.NO_MACHINE else ())
+        holders = _running_in(core, unplaced.pool, None) if unplaced.code != WaitCode.NO_MACHINE else ()
+        yield Condition(reason, holders=holders, jobs=_about(core, job, reason))
 
 
 def why_unplaced(core: Core, shape: Shape, pool: int) -> Unplaced | None:

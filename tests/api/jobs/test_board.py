@@ -119,7 +119,8 @@ def test_board_and_occupancy_cost_the_same_however_many(cast: Any, api: Api) -> 
         return len(captured)
 
     paths = (f"/api/v1/queues/{top_queue(cast.tenant).pk}/board", "/api/v1/occupancy")
-    quay.submit("one", script=ENDLESS, resources=asks(2))
+    for number in range(11):  # One more than there is room for.
+        quay.submit(f"first-{number}", script=ENDLESS, resources=asks(2))
     quay.submit("waits", hold=True)
     quay.turn(2)
     [queries(path) for path in paths]

@@ -85,46 +85,6 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     assert told["next_reservation_from"] is not None
 
 
-def test_a_job_behind_a_wide_one_says_for_which_job_the_room_is_kept_and_what_that_needs(quay: Quay, api: Api) -> None:
-    half = {"cpu": 4, "memory": "1Gi"}
-    quay.submit("runs", script=Script(duration_seconds=10_000), resources=half, max_runtime="2h")
-    quay.turn(2)
-    quay.submit("wide", **ALL, max_runtime="1h")
-    quay.turn()
-    small = quay.submit("small", resources=half, max_runtime="20h")
-    quay.turn()
-    client = api(quay.cast.bob)
-    path = f"/api/v1/jobs/{small.id}/explain?quick=true"
-    (told,) = [
-        condition
-        for condition in client.get(path).json()["conditions"]
-        if condition["code"] in ("backfill_reservation", "behind")
-    ]
-
-    assert "reserved" in told["text"]
-    assert "for wide, which needs 8 cores" in told["text"]
-    assert [job["name"] for job in told["jobs"]] == ["wide"]
-    chinese = client.get(path, headers={"Accept-Language": "zh-CN"}).json()["conditions"]
-    assert any("预留给wide" in condition["text"] for condition in chinese)
-
-
-def test_of_another_tenant_it_is_said_what_its_job_needs_and_not_its_name(quay: Quay, api: Api) -> None:
-    half = {"cpu": 4, "memory": "1Gi"}
-    quay.submit("runs", by=quay.cast.carol, script=Script(duration_seconds=10_000), resources=half, max_runtime="2h")
-    quay.turn(2)
-    quay.submit("wide", by=quay.cast.carol, **ALL, max_runtime="1h")
-    quay.turn()
-    small = quay.submit("small", resources=half, max_runtime="20h")
-    quay.turn()
-    conditions = api(quay.cast.bob).get(f"/api/v1/jobs/{small.id}/explain?quick=true").json()["conditions"]
-
-    assert "wide" not in str(conditions)
-    for condition in conditions:
-        if condition["code"] == "backfill_reservation":
-            assert "reserved" in condition["text"]
-            assert "for a job of another tenant, which needs 8 cores" in condition["text"]
-
-
 def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_from_when_the_next_reserved_start_is_its(
     quay: Quay, api: Api
 ) -> None:

@@ -3,7 +3,8 @@
 Most codes need no more than their record in `jobs/lifecycle/wait_reasons.py`, which says what each amount is; those whose amounts
 are found elsewhere have a function here. A code of the core with neither fails at import.
 
-Of others' jobs nothing is told but what is free, kept or in use altogether: a reason is read by all who may see the job.
+Of others' jobs nothing is told but what is free, kept or in use altogether, and the id of the one that the wait is about: a
+reason is read by all who may see the job. `jobs/selectors/reasons.py` names that other job to those who may see it, too.
 """
 
 from __future__ import annotations
@@ -19,15 +20,12 @@ from jobs.lifecycle.wait_record import Number, WaitSource
 from jobs.loading.around import Around, Numbers
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Sizes
-from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.latest import cleared_at
-from kernel.resources import RESOURCE_NAMES, Resources
+from jobs.scheduling.questions.subjects import FOR_OTHERS, least, subject_of
+from kernel.resources import RESOURCE_NAMES
 from kernel.wait_codes import WaitCode
-
-_FOR_OTHERS = frozenset({FilterCode.LABEL, FilterCode.TAINT})  # Filters by which free room is none for this job.
-
 
 Graces = Callable[[Collection[str]], Mapping[str, int]]
 
@@ -87,13 +85,6 @@ class ReasonTranslator:
         return RESOURCE_NAMES[number] if 0 <= number < len(RESOURCE_NAMES) else ""
 
 
-def _least(gang: GangAsk) -> Resources:
-    whole = Resources()
-    for role in gang.roles:
-        whole += role.ask.resources * role.minimum
-    return whole
-
-
 def _moment(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
@@ -124,16 +115,28 @@ def _ceiling(translator: ReasonTranslator, core: Core, job: JobAsk, reason: Wait
 def _no_room(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
     free = core.machines.free(reason.pool)
     detail: dict[str, object] = {
-        "pool": translator.pool(reason.pool), "need": _least(job.gang).as_dict(), "free": free.as_dict()
+        "pool": translator.pool(reason.pool), "need": least(job).as_dict(), "free": free.as_dict()
     }  # fmt: skip
     if reason.need > 1 and reason.code != WaitCode.CAPACITY:  # There it is an amount.
         detail |= {"tasks": reason.need, "fitting": reason.fitting}
-    left_out = {refusal.code: refusal.machines for refusal in reason.filters if refusal.code in _FOR_OTHERS}
+    left_out = {refusal.code: refusal.machines for refusal in reason.filters if refusal.code in FOR_OTHERS}
     if left_out:
         detail["left_out"] = left_out
     if any(refusal.code is FilterCode.GPU_SHARE_GUARD for refusal in reason.filters):
         detail["shared_devices_max"] = core.machines.rules[reason.pool].shared_devices_max
+    holder = subject_of(core, job, reason)
+    if holder is not None:
+        until = {"until": _moment(holder.until)} if holder.until else {}
+        detail["holder"] = {"job": holder.job_id, "is_alone": holder.is_alone, **until}
     return WaitCode.NO_ROOM, detail
+
+
+def _kept_for_another(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
+    """By its record, and for which job."""
+    detail, first = translator.amounts(reason, WAITS[reason.code].numbers), subject_of(core, job, reason)
+    if first is None or first.need is None:
+        return reason.code, detail
+    return reason.code, {**detail, "kept_for": {"job": first.job_id, "need": first.need.as_dict()}}
 
 
 def _claim(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
@@ -153,6 +156,8 @@ _FUNCTIONS: Mapping[WaitCode, Translate] = {
     WaitCode.NO_MACHINE: _no_room,
     WaitCode.NO_ROOM: _no_room,
     WaitCode.CLAIM: _claim,
+    WaitCode.BEHIND: _kept_for_another,
+    WaitCode.BACKFILL_RESERVATION: _kept_for_another,
     WaitCode.NO_POOL: _bare,
     WaitCode.NOT_BEFORE: _bare,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,21 @@ def test_what_cannot_be_known_of_a_start_is_said_in_words(
     for env, words in (({"BERTH_LANG": "en"}, english), ({"BERTH_LANG": "zh_CN.UTF-8"}, chinese)):
         answer(stub, "GET /jobs/train/explain", {**EXPLAINED, "expected": {**nothing, "past": past, **expected}})
         assert words in " ".join(run("explain", "train", env=env).stdout.split())
+
+
+def test_a_reason_that_has_gone_is_told_with_its_time_and_the_way_that_the_scheduler_named_comes_first(
+    run: Any, stub: Any
+) -> None:
+    later = {**CONDITION, "code": "too_young", "text": "It may preempt jobs later.", "instead": True, "held_by": []}
+    reason = {**EXPLAINED["reason"], "found_at": NOON}
+    body = {**EXPLAINED, "reason": reason, "now": {**reason, "text": "A ceiling."}, "conditions": [later, CONDITION]}
+    answer(stub, "GET /jobs/train/explain", body)
+    told = run("explain", "train").stdout
+    assert re.search(r"Now +A ceiling\. The reason above is of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", told), told
+    first, second = told.index("What is missing\n  It may preempt"), told.index("Or as soon as\n  Pool a100 has room for 0")
+    assert first < second
+    answer(stub, "GET /jobs/train/explain", body)
+    assert "以上原因得于" in run("explain", "train", env={"BERTH_LANG": "zh_CN.UTF-8"}).stdout
 
 
 def test_one_who_runs_reads_why_there_and_not_elsewhere(run: Any, stub: Any) -> None:

@@ -970,6 +970,7 @@ class ReadyzOut(TypedDict):
 class ReasonOut(TypedDict):
     code: str
     detail: dict[str, Any]
+    found_at: str | None
     hint: str
     text: str
 
@@ -2750,6 +2751,7 @@ class ExplainOut(TypedDict):
     factors: FactorsOut | None
     job: ReferenceOut
     latest: LatestOut | None
+    now: ReasonOut | None
     place: PlaceOut | None
     reason: ReasonOut | None
     starts: bool

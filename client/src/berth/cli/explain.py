@@ -42,7 +42,9 @@ def explain(
         print_data(found, session.form, key="job")
         return
     print_facts(_facts(found))
-    for condition in found["conditions"]:
+    for number, condition in enumerate(found["conditions"]):  # The first is the cause; its end may be one way of two.
+        is_other_way = number > 0 and condition["instead"] != found["conditions"][0]["instead"]
+        heading(_("Or as soon as") if is_other_way else _("What is missing"))
         _print_condition(condition)
     if found["suggestions"]:
         heading(_("What would start it"))
@@ -127,6 +129,8 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     ]
     if found["starts"]:
         facts.append(("Now", _("The scheduler is about to start it.")))
+    elif found.get("now"):
+        facts.append(("Now", _now(reason, found["now"])))
     if place.get("in_queue"):
         in_queue = _("{place} of {count} in its queue", place=place["in_queue"], count=place["queue_length"])
         in_pool = _("{place} of {count} among jobs for the same pools", place=place["in_pool"], count=place["pool_length"])
@@ -138,6 +142,14 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if found.get("latest"):
         facts.append(("Latest", formats.said(found["latest"]["text"])))
     return facts
+
+
+def _now(reason: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Why it waits by now, where what lists show has gone since it was found."""
+    text = formats.said(now["text"])
+    if not reason.get("found_at"):
+        return text
+    return _("{why} The reason above is of {time}.", why=text, time=formats.time_text(reason["found_at"]))
 
 
 def _expected(expected: Mapping[str, Any]) -> str:
@@ -180,7 +192,6 @@ def _order(factors: Mapping[str, Any]) -> str:
 
 
 def _print_condition(condition: Mapping[str, Any]) -> None:
-    heading(_("Or as soon as") if condition["instead"] else _("What is missing"))
     sys.stdout.write(f"  {formats.said(condition['text'])}\n")
     if condition["jobs"]:
         names = ", ".join(plain(job["name"]) for job in condition["jobs"])

@@ -59,6 +59,7 @@ EXPLAIN = {
         "remove_node、cordon、uncordon、policy。`berth explain --json` 给出的建议可直接使用。"
     ),
     "The scheduler is about to start it.": "调度器即将启动它。",
+    "{why} The reason above is of {time}.": "{why} 以上原因得于 {time}。",
     "What is missing": "缺少什么",
     "Decisions": "决定记录",
     "What would start it": "如何才能启动",

@@ -1,7 +1,7 @@
 /** By which right others hold what a job lacks, as its page tells it. */
 
 import { MantineProvider } from '@mantine/core';
-import { act } from 'react';
+import { act, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { MemoryRouter } from 'react-router';
 import { afterEach, expect, it, vi } from 'vitest';
@@ -9,7 +9,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { Schemas } from '@/api/client';
 import { LanguageProvider, type Language } from '@/text/language';
 
-import { Condition } from './Explain';
+import { Condition, Now } from './Explain';
 
 vi.mock('@/api/session', () => ({ useSession: () => ({ has: () => false, may: () => false, isOperator: false, who: { user: { id: 'u' } } }) }));
 
@@ -20,20 +20,22 @@ afterEach(() => {
   document.body.replaceChildren();
 });
 
-async function shown(holder: Partial<Holder>, language: Language = 'en'): Promise<string> {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+function shown(holder: Partial<Holder>, language: Language = 'en'): Promise<string> {
   const held_by = [{ queue: null, cpu_millis: 1000, memory_bytes: 0, gpu_millis: 0, jobs: 1, since: null, standing: 'deserved', kept: false, ...holder }];
   const condition = { code: 'no_room', text: 'No room.', filters: [], jobs: [], jobs_count: 0, until: null, held_by } as unknown as Schemas['UnmetOut'];
+  return drawn(<Condition condition={condition} />, language);
+}
+
+async function drawn(part: ReactNode, language: Language = 'en'): Promise<string> {
+  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
   const place = document.body.appendChild(document.createElement('div'));
   const root = createRoot(place);
   await act(async () =>
     root.render(
       <LanguageProvider language={language} choose={() => undefined}>
         <MantineProvider env="test">
-          <MemoryRouter>
-            <Condition condition={condition} />
-          </MemoryRouter>
+          <MemoryRouter>{part}</MemoryRouter>
         </MantineProvider>
       </LanguageProvider>,
     ),
@@ -52,4 +54,11 @@ it('tells what is deserved from what is guaranteed and what is borrowed', async 
 
 it('says of room that is kept that nothing runs on it', async () => {
   expect(await shown({ standing: 'guaranteed', kept: true })).toContain('(reserved)');
+});
+
+it('tells the time of a reason that has gone', async () => {
+  const now = { code: 'ceiling', text: 'It needs 2 GPUs.', hint: '', detail: {}, found_at: null };
+  const told = await drawn(<Now now={now} foundAt="2026-11-23T14:02:11Z" />);
+  expect(told).toMatch(/Now: It needs 2 GPUs\.The reason above is of .*:02:11/);
+  expect(await drawn(<Now now={now} foundAt={null} />, 'zh')).toMatch(/现在： It needs 2 GPUs\.$/);
 });

@@ -59,6 +59,7 @@ function Panel({ explained }: { explained: Explained }) {
   return (
     <Stack gap="md">
       {explained.starts && <Text fw={600}>{t('starts')}</Text>}
+      {explained.now && <Now now={explained.now} foundAt={explained.reason?.found_at ?? null} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
         <Place explained={explained} />
         <Expected explained={explained} />
@@ -88,6 +89,24 @@ function Panel({ explained }: { explained: Explained }) {
         {explained.suggestions_bounded && <Text c="dimmed">{t('suggestionsBounded')}</Text>}
       </div>
     </Stack>
+  );
+}
+
+/** Why it waits by now, where the reason above has gone since it was found. */
+export function Now({ now, foundAt }: { now: Schemas['ReasonOut']; foundAt: string | null }) {
+  const t = useText(words);
+  const format = useFormat();
+  return (
+    <div>
+      <Text fw={600}>
+        {t('reasonNow')} <Said text={now.text} />
+      </Text>
+      {foundAt && (
+        <Text size="sm" c="dimmed">
+          {t('reasonOf', { time: format.time(foundAt) })}
+        </Text>
+      )}
+    </div>
   );
 }
 

@@ -174,6 +174,7 @@ def _no_room(d: Detail) -> str:
         return f"It needs {need}; {pool(d)} has {free} free, but too fragmented for its tasks.{more}"
     holder = told_job(d, "holder")
     if holder is not None:
+        need, free = _lacked(d, "en")
         return f"It needs {need}; {pool(d)} has {free} free; {_holds(holder, missing)}.{more}"
     return f"It needs {need}; {pool(d)} has {free} free, so {missing} {are(missing)} missing.{more}"
 
@@ -188,6 +189,7 @@ def _no_room_zh(d: Detail) -> str:
         return f"需要 {need}；{pool_zh(d)}空闲 {free}，但分散在各节点，放不下其任务。{more}"
     holder = told_job(d, "holder")
     if holder is not None:
+        need, free = _lacked(d, "zh")
         return f"需要 {need}；{pool_zh(d)}空闲 {free}；{_holds_zh(holder, missing)}。{more}"
     return f"需要 {need}；{pool_zh(d)}空闲 {free}，还缺 {missing}。{more}"
 
@@ -216,6 +218,13 @@ def _free(d: Detail, language: str) -> str:
     if not isinstance(need, Mapping) or not isinstance(free, Mapping):
         return amounts(d, "free", language)
     return format_amounts(free, language, also=[name for name, wanted in need.items() if wanted])
+
+
+def _lacked(d: Detail, language: str) -> tuple[str, str]:
+    """What is needed and what is free of that of which there is too little."""
+    lacked = [name for name, wanted in d["need"].items() if wanted > d["free"].get(name, 0)]
+    needs, free = ({name: d[key].get(name, 0) for name in lacked} for key in ("need", "free"))
+    return format_amounts(needs, language), format_amounts(free, language, also=lacked)
 
 
 def _shortage(d: Detail, language: str) -> str:

@@ -23,7 +23,7 @@ from jobs.scheduling.core.eligibility import Refusal, Sizes
 from jobs.scheduling.core.state.decisions import WaitReason
 from jobs.scheduling.core.state.work import JobAsk
 from jobs.scheduling.questions.latest import cleared_at
-from jobs.scheduling.questions.subjects import FOR_OTHERS, least, subject_of
+from jobs.scheduling.questions.subjects import FOR_OTHERS, free_for, least, subject_of
 from kernel.resources import RESOURCE_NAMES
 from kernel.wait_codes import WaitCode
 
@@ -113,7 +113,7 @@ def _ceiling(translator: ReasonTranslator, core: Core, job: JobAsk, reason: Wait
 
 
 def _no_room(translator: ReasonTranslator, core: Core, job: JobAsk, reason: WaitReason) -> Refusal:
-    free = core.machines.free(reason.pool)
+    free = free_for(core, job, reason.pool)
     detail: dict[str, object] = {
         "pool": translator.pool(reason.pool), "need": least(job).as_dict(), "free": free.as_dict()
     }  # fmt: skip

@@ -197,7 +197,7 @@ def conditions(settled: Settled, job: JobAsk) -> list[Condition]:
     if not pools:
         return found or [Condition(WaitReason(WaitCode.NO_POOL))]  # The withheld reason says why there is no pool.
     for pool in pools:
-        found += _in_pool(core, job, pool)
+        found += _in_pool(core, job, pool, said)
     if said is not None and not any(_has_cause(condition.reason, said) for condition in found):
         found.append(Condition(said, instead=WAITS[said.code].is_for_eviction, jobs=_about(core, job, said)))
     return found
@@ -227,10 +227,12 @@ def _own(core: Core, job: JobAsk) -> Iterable[Condition]:
         yield Condition(behind, is_own=True, jobs=_about(core, job, behind))
 
 
-def _in_pool(core: Core, job: JobAsk, pool: int) -> Iterable[Condition]:
-    """Limits and machines of one pool that refuse the gang at its smallest."""
+def _in_pool(core: Core, job: JobAsk, pool: int, said: WaitReason | None) -> Iterable[Condition]:
+    """Limits and machines of one pool that refuse the gang at its smallest; not the machines that would take it if no room were
+    held for a reserved start, which is what the pass `said`."""
     shape = core.live.shapes.of(job.gang, job.pools)
-    unplaced = why_unplaced(core, shape, pool)
+    is_held = said is not None and (said.code, said.pool) == (WaitCode.BACKFILL_RESERVATION, pool)
+    unplaced = None if is_held else why_unplaced(core, shape, pool)
     for at, amount in shape.least[pool]:
         for refusal in core.shares.refusals(job.queue, at, amount):
             if refusal.code == WaitCode.CAPACITY and unplaced is not None:

@@ -41,6 +41,19 @@ def subject_of(core: Core, job: JobAsk, reason: WaitReason) -> Subject | None:
     return None if find is None else find(core, job, reason)
 
 
+def free_for(core: Core, job: JobAsk, pool: int) -> Resources:
+    """What is free in a pool, with what is held there for the reserved start of the job itself."""
+    free, mine = core.machines.free(pool), core.reservations.by_job.get(job.id)
+    if mine is None or mine.pool != pool:
+        return free
+    for machine, held in core.reservations.hidden_on(pool).items():
+        need = mine.needs.get(machine)
+        if need is not None:
+            amounts = (need.cpu, need.memory, sum(need.devices.values()))
+            free += Resources(*(min(kept, wanted) for kept, wanted in zip(held, amounts, strict=True)))
+    return free
+
+
 def least(job: JobAsk) -> Resources:
     """What a job asks for at its smallest."""
     return sum((role.ask.resources * role.minimum for role in job.gang.roles), start=Resources())
@@ -74,7 +87,7 @@ def _holder(core: Core, job: JobAsk, reason: WaitReason) -> Subject | None:
     pool, inside = reason.pool, core.live.shapes.of(job.gang, job.pools).inside
     if pool not in inside or WAITS[reason.code].is_unfit or any(refusal.code in FOR_OTHERS for refusal in reason.filters):
         return None
-    lacking = [amount - left for amount, left in zip(inside[pool], amount_of(core.machines.free(pool)), strict=True)]
+    lacking = [amount - left for amount, left in zip(inside[pool], amount_of(free_for(core, job, pool)), strict=True)]
     if max(lacking) <= 0:
         return None
     held: dict[str, Amount] = {}

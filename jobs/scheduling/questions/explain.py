@@ -158,22 +158,17 @@ def explain(settled: Settled, job_id: str, shown: WaitReason | None = None) -> E
     if job_id in settled.admitted:
         return Explanation(job_id, True, None, False, (), place, factors)
     reason, found = settled.core.why(job_id), sorted(conditions(settled, job), key=_telling)
-    holds = shown is not None and any(_has_cause(condition.reason, shown) for condition in found)
+    holds = shown is not None and any(_is_cause(shown, condition.reason) for condition in found)
     cause = shown if holds else reason
     if cause is not None:
-        first = min(found, key=lambda condition: _unlike(condition.reason, cause))
-        found = [first, *(condition for condition in found if condition is not first)]
+        found.sort(key=lambda condition: not _is_cause(cause, condition.reason))
     return Explanation(job_id, False, reason, holds, tuple(found), place, factors)
 
 
-def _has_cause(reason: WaitReason, cause: WaitReason) -> bool:
-    return cause_of(reason.code) == cause_of(cause.code)
-
-
-def _unlike(reason: WaitReason, cause: WaitReason) -> tuple[bool, ...]:
-    """What of a cause is something else in a reason, its code first; what one of them does not name is not."""
-    about = ((reason.pool, cause.pool), (reason.queue, cause.queue), (reason.resource, cause.resource))
-    return (not _has_cause(reason, cause), *(mine != its and min(mine, its) >= 0 for mine, its in about))
+def _is_cause(cause: WaitReason, reason: WaitReason) -> bool:
+    """Whether a reason has this cause: in the same pool, and of the same queue and resource, as far as both name any."""
+    about = ((cause.pool, reason.pool), (cause.queue, reason.queue), (cause.resource, reason.resource))
+    return cause_of(cause.code) == cause_of(reason.code) and all(its == mine or min(its, mine) < 0 for its, mine in about)
 
 
 # --- What refuses it ----------------------------------------------------------------------------------------------------
@@ -198,7 +193,7 @@ def conditions(settled: Settled, job: JobAsk) -> list[Condition]:
         return found or [Condition(WaitReason(WaitCode.NO_POOL))]  # The withheld reason says why there is no pool.
     for pool in pools:
         found += _in_pool(core, job, pool, said)
-    if said is not None and not any(_has_cause(condition.reason, said) for condition in found):
+    if said is not None and not any(_is_cause(said, condition.reason) for condition in found):
         found.append(Condition(said, instead=WAITS[said.code].is_for_eviction, jobs=_about(core, job, said)))
     return found
 

@@ -32,19 +32,18 @@ The steps have the numbers of docs/scheduling.md. A job that waits keeps the rea
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from jobs.lifecycle.wait_reasons import WAITS
 from jobs.scheduling.core.migrate import Migrations
 from jobs.scheduling.core.parts import Parts
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, Unplaced
-from jobs.scheduling.core.place.placing import place, undo
+from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.placements import CachedRefusal
 from jobs.scheduling.core.rebalance import is_time, lacking_room
 from jobs.scheduling.core.reclaim import Reclaim
 from jobs.scheduling.core.reserve import Reserver
-from jobs.scheduling.core.state.changes import Reclaimable
+from jobs.scheduling.core.starts import Starts
 from jobs.scheduling.core.state.decisions import Admit, Decision, Wait, WaitReason
 from jobs.scheduling.core.state.ordering import REFUSED, Group
 from jobs.scheduling.core.state.timers import NotBefore
@@ -88,7 +87,8 @@ class Pass:
         self.reserver = Reserver(
             live, parts.advance, parts.reservations, parts.occupancy, parts.wakeups.wake_queue, now, self.decisions
         )
-        self.reclaim = Reclaim(parts, self.reserver, self, self.decisions)
+        self.starts = Starts(parts, self.decisions)
+        self.reclaim = Reclaim(parts, self.reserver, self.starts, self.decisions)
 
     def process_timers(self) -> None:
         """Apply what time alone changes: history, planned ends that have passed, least run times, and due timers."""
@@ -133,7 +133,7 @@ class Pass:
                 running = transfer.claimant
                 running.claim, running.started_at = None, self.now
                 self.occupancy.enter(running)
-                self._mark_reclaimable(running)
+                self.starts.mark_reclaimable(running)
                 self.decisions.append(Admit(job_id, running.placed, running.standing))
         live.cleared.clear()
         for seat in self.seats.taken_again() if self.seats else ():
@@ -165,9 +165,9 @@ class Pass:
                 refusal = reserved
             else:
                 answer = self._place(job, shape, pool)
-                denied = self.delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
+                denied = self.starts.delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
                 if denied is None and isinstance(answer, Placed):
-                    self.admit(group, job, answer, room)
+                    self.starts.admit(group, job, answer, room)
                     return
                 if denied is None or (self.reservations and self._take_reserved(group, job, pool, room)):
                     return
@@ -256,45 +256,10 @@ class Pass:
             return False
         with reservations.without(weaker, job.id) as sight:
             answer = self._place(job, shape, pool)
-            if isinstance(answer, Placed) and self.delayed(job, shape, answer, weaker) is None:
-                self.admit(group, job, answer, room)
+            if isinstance(answer, Placed) and self.starts.delayed(job, shape, answer, weaker) is None:
+                self.starts.admit(group, job, answer, room)
                 sight.stands = True
         return sight.stands
-
-    def delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None:
-        """Undo a placement that would take the limits that a reserved start needs, and say which start."""
-        if not self.reservations:
-            return None
-        need = self.live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
-        delayed = self.reservations.denies(job, need, len(placed.tasks), weaker)
-        if delayed is None:
-            return None
-        undo(placed, self.live.machines)
-        self.reservations.settle_with(task.machine for task in placed.tasks)
-        return WaitReason(WaitCode.BACKFILL_RESERVATION, placed.pool, job.queue, until=delayed.at)
-
-    def admit(self, group: Group, job: JobAsk, placed: Placed, standing: Standing) -> None:
-        live, shape = self.live, group.shape
-        live.ordering.remove(job.id)
-        need = live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
-        if shape.is_elastic:
-            room = live.room(job.queue, need)
-            standing = room if isinstance(room, Standing) else Standing.BORROWED
-        running = Running(job, placed, need, self.now, standing)
-        if self.reservations:
-            with self.reservations.starting(job.id):
-                self.occupancy.admit(running)
-        else:
-            self.occupancy.admit(running)
-        self._mark_reclaimable(running)
-        self.decisions.append(Admit(job.id, placed, standing))
-
-    def _mark_reclaimable(self, running: Running) -> None:
-        """A job that was refused before this gang started may take back what the gang's queue borrows by now."""
-        live = self.live
-        for pool, _ in running.need:
-            if running.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
-                live.changes.marked.add(Reclaimable(pool))
 
     # 8. Rebalance and migrate.
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
 
 from jobs.scheduling.core.parts import Parts
 from jobs.scheduling.core.place.gangs import Placed, at_least
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.reserve import Reserver
+from jobs.scheduling.core.starts import Starts
 from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, WaitReason
-from jobs.scheduling.core.state.ordering import Group
 from jobs.scheduling.core.state.reservation import BackfillReservation
 from jobs.scheduling.core.state.timers import EvictionsAllowed
 from jobs.scheduling.core.state.work import JobAsk, Running, Shape
@@ -28,14 +27,6 @@ class ReclaimRefusal(Enum):
     """Why a search for room to take back found none, where time alone brings none either."""
 
     NO_VICTIMS = "no_victims"
-
-
-class Starts(Protocol):
-    """What a pass does with a gang that has its place."""
-
-    def admit(self, group: Group, job: JobAsk, placed: Placed, standing: Standing) -> None: ...
-
-    def delayed(self, job: JobAsk, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> WaitReason | None: ...
 
 
 class Reclaim:

@@ -93,6 +93,7 @@ def measure(checkpoint: Checkpoint, *, depth: int, opens: bool = False) -> Found
             depth=depth,
             half_written=HALF_WRITTEN,
             limit=bounds.CHECKPOINT_FILES_MAX,
+            patient=True,
         )
     except LauncherUnavailable as error:
         raise no_answer(error) from error
@@ -182,7 +183,7 @@ def _files_of(newest: Entry, files: HostFiles, location: str, number: int) -> li
     if newest.kind != "directory":
         return [newest.path]
     limit = bounds.CHECKPOINT_OPENED_MAX
-    listing = files.list_directory(location, newest.path, tenant=number, recursive=True, limit=limit)
+    listing = files.list_directory(location, newest.path, tenant=number, recursive=True, limit=limit, patient=True)
     return [f"{newest.path}/{entry.path}" for entry in listing.entries if entry.kind == "file"]
 
 

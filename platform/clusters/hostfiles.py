@@ -57,6 +57,7 @@ class HostFiles(Protocol):
         recursive: bool = False,
         limit: int = 10_000,
         start: str = "",
+        patient: bool = False,
     ) -> Listing:
         """List names with kind, size, mode and time, in order, links as links: of a folder from the name `start` on, or all below
         it."""
@@ -72,8 +73,9 @@ class HostFiles(Protocol):
         depth: int = 0,
         half_written: Sequence[str] = (),
         limit: int,
+        patient: bool = False,
     ) -> MeasuredTree:
-        """What a tree of at most so many names holds; see `MeasuredTree`."""
+        """What a tree of at most so many names holds; see `MeasuredTree`. `patient`: as in `Launcher.list_directory`."""
         ...
 
     def make_directory(self, root: str, path: str, *, tenant: int | None, group: int = 0) -> None:
@@ -138,9 +140,12 @@ class TenantFiles:
         recursive: bool = False,
         limit: int = 10_000,
         start: str = "",
+        patient: bool = False,
     ) -> Listing:
         owner = self._owner(tenant, group)
-        found = self.launcher.list_directory(root, _path(path), owner, recursive=recursive, limit=limit, start=_path(start))
+        found = self.launcher.list_directory(
+            root, _path(path), owner, recursive=recursive, limit=limit, start=_path(start), patient=patient
+        )
         return Listing(_named(found.entries), found.truncated, None if found.next is None else text_of(found.next))
 
     def measure_tree(
@@ -153,9 +158,12 @@ class TenantFiles:
         depth: int = 0,
         half_written: Sequence[str] = (),
         limit: int,
+        patient: bool = False,
     ) -> MeasuredTree:
         owner = self._owner(tenant, group)
-        found = self.launcher.measure_tree(root, _path(path), owner, depth=depth, half_written=half_written, limit=limit)
+        found = self.launcher.measure_tree(
+            root, _path(path), owner, depth=depth, half_written=half_written, limit=limit, patient=patient
+        )
         return replace(found, newest=_named(found.newest), half_written=tuple(text_of(name) for name in found.half_written))
 
     def make_directory(self, root: str, path: str, *, tenant: int | None, group: int = 0) -> None:

@@ -42,10 +42,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., threading.Thread]:
     monkeypatch.setattr(walks, "_Walker", Held)
     looks = Walks()
 
-    def ask(name: str, *, user: str, is_long: bool = False) -> threading.Thread:
+    def ask(name: str, *, user: str, is_long: bool = False, patient: bool = False) -> threading.Thread:
         begun = len(looks._waiting) + len(looks._running)
         verb = "measure_tree" if is_long else "list_directory"
-        thread = threading.Thread(target=looks.ask, args=(verb, {"name": name}), kwargs={"user": user})
+        thread = threading.Thread(target=looks.ask, args=(verb, {"name": name}), kwargs={"user": user, "patient": patient})
         thread.start()
         while len(looks._waiting) + len(looks._running) == begun:
             time.sleep(0.001)
@@ -80,8 +80,9 @@ def test_who_has_many_that_wait_is_told_to_come_again(asked: Callable[..., threa
     threads = [asked(f"a{number}", user="a") for number in range(walks._WAITING_MAX + 1)]
     with pytest.raises(LauncherBusy):
         asked.looks.ask("list_directory", {"name": "more"}, user="a")  # type: ignore[attr-defined]
-    for number in range(walks._WAITING_MAX + 1):
-        runs(f"a{number}")
-        Held.answer(f"a{number}")
+    threads.append(asked("platform", user="a", is_long=True, patient=True))  # It waits all the same, and comes before them.
+    for name in ("a0", "platform", *(f"a{number}" for number in range(1, walks._WAITING_MAX + 1))):
+        runs(name)
+        Held.answer(name)
     for thread in threads:
         thread.join()

@@ -26,7 +26,9 @@ class Outputs:
         owner = self._owner(attempt_id)
         if owner is None:
             return ()
-        listing = self._launcher.list_directory(self._root, self._work(attempt_id), owner, recursive=True, limit=FILES_MAX)
+        listing = self._launcher.list_directory(
+            self._root, self._work(attempt_id), owner, recursive=True, limit=FILES_MAX, patient=True
+        )
         wanted = [path.strip("/").removeprefix("./") for path in paths]
         return [
             OutputFile(text_of(entry.path), entry.size_bytes, entry.mode)

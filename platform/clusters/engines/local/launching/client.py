@@ -83,25 +83,48 @@ class LauncherClient:
         return OpenedShell(descriptors[0], descriptors[-1], connection)
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        recursive: bool = False,
+        limit: int = 10_000,
+        start: str = "",
+        patient: bool = False,
     ) -> Listing:
         further = {"start": start} if start else {}  # A launcher of the release before gives all names at once.
         answer, _ = self._ask(
-            "list_directory", root=root, path=path, owner=wire.encode_owner(owner), recursive=recursive, limit=limit, **further
+            "list_directory",
+            patient,
+            root=root,
+            path=path,
+            owner=wire.encode_owner(owner),
+            recursive=recursive,
+            limit=limit,
+            **further,
         )
         return wire.decode_listing(answer)
 
     def measure_tree(
-        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        depth: int = 0,
+        half_written: Sequence[str] = (),
+        limit: int,
+        patient: bool = False,
     ) -> MeasuredTree:
         asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "limit": limit}
         try:
-            answer, _ = self._ask("measure_tree", **asked, depth=depth, half_written=list(half_written))
+            answer, _ = self._ask("measure_tree", patient, **asked, depth=depth, half_written=list(half_written))
         except LauncherRefused as error:
             if "is not a verb" not in str(error):
                 raise
             # A launcher of the release before, which is replaced when no task runs: it tells all names.
-            listing = self.list_directory(root, path, owner, recursive=True, limit=limit)
+            listing = self.list_directory(root, path, owner, recursive=True, limit=limit, patient=patient)
             return measured(listing.entries, depth=depth, half_written=half_written, truncated=listing.truncated)
         return wire.decode_measured(answer)
 
@@ -133,8 +156,10 @@ class LauncherClient:
         for connection in idle:
             connection.close()
 
-    def _ask(self, verb: str, **arguments: Any) -> tuple[Any, tuple[int, ...]]:
-        message = {"verb": verb, "arguments": arguments}
+    def _ask(self, verb: str, patient: bool = False, **arguments: Any) -> tuple[Any, tuple[int, ...]]:
+        message: dict[str, Any] = {"verb": verb, "arguments": arguments}
+        if patient:
+            message["patient"] = True
         try:
             answer, descriptors = self._exchange(message)
         except (OSError, wire.Broken):  # The launcher restarted under an idle connection, or in the middle of the verb.

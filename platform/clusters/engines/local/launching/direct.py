@@ -134,20 +134,36 @@ class DirectLauncher:
             return beneath.open_file(self._policy.check_root(root), path, write=write, mode=mode & 0o777, truncate=truncate)
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        recursive: bool = False,
+        limit: int = 10_000,
+        start: str = "",
+        patient: bool = False,
     ) -> Listing:
         asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "recursive": recursive, "limit": limit}
-        answer = self.walk("list_directory", {**asked, "start": start})
+        answer = self.walk("list_directory", {**asked, "start": start}, patient=patient)
         return wire.decode_listing(wire.result_of(json.loads(answer)))
 
     def measure_tree(
-        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        depth: int = 0,
+        half_written: Sequence[str] = (),
+        limit: int,
+        patient: bool = False,
     ) -> MeasuredTree:
         asked = {"root": root, "path": path, "owner": wire.encode_owner(owner), "depth": depth, "limit": limit}
-        answer = self.walk("measure_tree", {**asked, "half_written": list(half_written)})
+        answer = self.walk("measure_tree", {**asked, "half_written": list(half_written)}, patient=patient)
         return wire.decode_measured(wire.result_of(json.loads(answer)))
 
-    def walk(self, verb: str, arguments: dict[str, Any]) -> bytes:
+    def walk(self, verb: str, arguments: dict[str, Any], *, patient: bool) -> bytes:
         """A verb that looks through folders, with its arguments and its answer as the wire has them."""
         owner = wire.find_owner(arguments["owner"])
         root = self._policy.check_root(arguments["root"])
@@ -155,7 +171,7 @@ class DirectLauncher:
             self._policy.check_tenant(owner)
         acting = arguments["owner"] if self._policy.drop_rights else None
         user = f"{arguments['root']}/{arguments['path']}" if owner is None else str(owner.uid)
-        return walks.WALKS.ask(verb, {**arguments, "root": root, "owner": acting}, user=user)
+        return walks.WALKS.ask(verb, {**arguments, "root": root, "owner": acting}, user=user, patient=patient)
 
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
         with self._acting(owner):

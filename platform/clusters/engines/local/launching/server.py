@@ -189,7 +189,9 @@ def _answer(connection: socket.socket, launcher: DirectLauncher, message: dict[s
     try:
         try:
             if message["verb"] in walks.VERBS:
-                wire.send_packed(connection, launcher.walk(message["verb"], message["arguments"]))
+                wire.send_packed(
+                    connection, launcher.walk(message["verb"], message["arguments"], patient=bool(message.get("patient")))
+                )
                 return
             result = _carry_out(launcher, message["verb"], message["arguments"])
             if message["verb"] == "open_file":

@@ -249,16 +249,32 @@ class Launcher(Protocol):
         ...
 
     def list_directory(
-        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000, start: str = ""
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        recursive: bool = False,
+        limit: int = 10_000,
+        start: str = "",
+        patient: bool = False,
     ) -> Listing:
         """Names of a folder in order, from `start` on; `recursive`: of all folders below it too, and from the beginning.
 
-        LauncherBusy where too many look already.
+        LauncherBusy where too many look already, unless it is `patient`.
         """
         ...
 
     def measure_tree(
-        self, root: str, path: str, owner: Owner | None, *, depth: int = 0, half_written: Sequence[str] = (), limit: int
+        self,
+        root: str,
+        path: str,
+        owner: Owner | None,
+        *,
+        depth: int = 0,
+        half_written: Sequence[str] = (),
+        limit: int,
+        patient: bool = False,
     ) -> MeasuredTree:
         """Look through a tree of at most so many names. `half_written`: how names end that count as such."""
         ...

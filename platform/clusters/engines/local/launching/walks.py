@@ -24,8 +24,9 @@ from clusters.engines.local.launching.verbs import LauncherBusy, LauncherUnavail
 VERBS = frozenset({"list_directory", "measure_tree"})
 _AT_ONCE = 2
 _LONG_AT_ONCE = 1  # Of whole trees; the other place is for a page of a folder, which a person waits for.
-_WAITING_MAX = 2  # Of one user: each waits in a thread of the process that asks, and is answered there.
+_WAITING_MAX = 2  # Of one user, for people: each waits in a thread of the process that asks, and is answered there.
 _WAIT_SECONDS = 30.0
+_PATIENT_SECONDS = 240.0  # For what the platform asks by itself. Below the time that a client of the launcher waits.
 _ANSWER_SECONDS = 60.0  # Three times what a walk takes at most.
 
 
@@ -33,6 +34,7 @@ _ANSWER_SECONDS = 60.0  # Three times what a walk takes at most.
 class _Ask:
     user: str
     is_long: bool
+    is_patient: bool
 
 
 class Walks:
@@ -46,11 +48,14 @@ class Walks:
         self._turn = 0
         self._idle: list[_Walker] = []
 
-    def ask(self, verb: str, arguments: dict[str, Any], *, user: str) -> bytes:
-        """The answer as the JSON that it is. One user's looks go one after the other. LauncherBusy; LauncherUnavailable."""
+    def ask(self, verb: str, arguments: dict[str, Any], *, user: str, patient: bool = False) -> bytes:
+        """The answer as the JSON that it is. One user's looks go one after the other. LauncherBusy; LauncherUnavailable.
+
+        `patient`: it waits however many wait, since nobody sits there and the platform needs the answer.
+        """
         message = {"verb": verb, "arguments": arguments}
         is_long = verb == "measure_tree" or bool(arguments.get("recursive"))
-        with self._taking_turn(_Ask(user, is_long)):
+        with self._taking_turn(_Ask(user, is_long, patient)):
             walker = self._take()
             try:
                 answer = walker.exchange(message)
@@ -75,9 +80,10 @@ class Walks:
 
     @contextlib.contextmanager
     def _taking_turn(self, ask: _Ask) -> Iterator[None]:
-        deadline = time.monotonic() + _WAIT_SECONDS
+        deadline = time.monotonic() + (_PATIENT_SECONDS if ask.is_patient else _WAIT_SECONDS)
         with self._changed:
-            if sum(each.user == ask.user for each in self._waiting) >= _WAITING_MAX:
+            waiting = sum(each.user == ask.user and not each.is_patient for each in self._waiting)
+            if waiting >= _WAITING_MAX and not ask.is_patient:
                 raise LauncherBusy("As many looks through this user's files wait as may.")
             self._waiting.append(ask)
             try:
@@ -100,13 +106,13 @@ class Walks:
                 self._changed.notify_all()
 
     def _next(self) -> _Ask | None:
-        """Whose turn it is: of those that may run now, the one whose user had none for the longest."""
+        """Whose turn it is: of those that may run now, the one whose user had none for the longest, and what is patient first."""
         if len(self._running) >= _AT_ONCE:
             return None
         busy = {each.user for each in self._running}
         has_long_room = sum(each.is_long for each in self._running) < _LONG_AT_ONCE
         free = [each for each in self._waiting if each.user not in busy and (has_long_room or not each.is_long)]
-        return min(free, key=lambda each: self._served[each.user], default=None)
+        return min(free, key=lambda each: (self._served[each.user], not each.is_patient), default=None)
 
     def _take(self) -> _Walker:
         with self._changed:

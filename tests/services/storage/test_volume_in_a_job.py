@@ -44,7 +44,7 @@ def test_what_was_uploaded_is_read_by_a_job_and_what_it_wrote_is_fetched(engine)
     writing = workload(tenant, HOST, sh("cat /data/in/train && mkdir /data/out && echo 42 > /data/out/result"), mounts=mounts)
     assert run(engine, writing) == 0, log_of(engine, tenant, writing)
     assert "pixels" in log_of(engine, tenant, writing)
-    found, _ = list_files(volume, tenant.pk, "out")
+    found = list_files(volume, tenant.pk, "out", limit=10).files
     assert [file.path for file in found] == ["out/result"]
     opened = open_file(volume, tenant.pk, "out/result")
     assert os.read(opened.descriptor, 100) == b"42\n"

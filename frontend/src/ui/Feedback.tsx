@@ -34,7 +34,7 @@ export function Empty({ icon = 'info', title, children, command, action }: { ico
           {title}
         </Text>
         {children && (
-          <Text c="dimmed" ta="center" component="div">
+          <Text c="dimmed" ta="center" component="div" style={{ overflowWrap: 'anywhere' }}>
             {children}
           </Text>
         )}

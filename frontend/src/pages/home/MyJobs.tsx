@@ -74,7 +74,7 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
           </Text>
         </Group>
         {isWaiting && job.reason && (
-          <Text size="sm">
+          <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
             <Said text={job.reason.text} />{' '}
             <Anchor component={Link} to={`/jobs/${job.id}`} size="sm" underline="always">
               {t('whyNot')}
@@ -149,7 +149,7 @@ export function Failed({ query }: { query: UseQueryResult<Schemas['JobPage']> })
                         <Anchor component={Link} to={`/jobs/${job.id}`} fw={600} style={{ overflowWrap: 'anywhere' }}>
                           {job.name}
                         </Anchor>
-                        <Text size="sm" span>
+                        <Text size="sm" span style={{ overflowWrap: 'anywhere' }}>
                           <Said text={job.exit?.reason ?? job.reason?.text} />
                         </Text>
                       </Group>

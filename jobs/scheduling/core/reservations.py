@@ -8,8 +8,9 @@ no other job that starts may delay it. How that is kept without asking about the
 - What a gang with a reserved start will need of a machine and what does not become free there in time is *hidden*: held, as if it
   were taken. So all else sees only room that it may have for ever, and every memory of what does not fit stays true.
 - A gang that surely ends before a reserved start is asked a second time, with the room that it may use visible (`seen_by`).
-- A start is kept until it becomes earlier, or reality breaks it: a machine is lost, a limit lowered, or a gang of its own queue
-  and higher priority, or a gang that is owed the room, takes it. Then it is told why (`Reserve.cause`), and reserved anew.
+- A start that is sure is kept until it becomes earlier, or reality breaks it: a machine is lost, a limit lowered, or a gang of
+  its own queue and higher priority, or a gang that is owed the room, takes it. Then it is told why (`Reserve.cause`), and
+  reserved anew. Another is a plan: it is thrown away and planned anew in each period (`begin_period`).
 - Limits are looked at on the side: what starts must leave the gang with a reserved start its room in them at the moment of its
   start.
 

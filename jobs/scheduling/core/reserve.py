@@ -1,9 +1,10 @@
 """Which jobs get a reserved start in a pass, and what becomes of the starts reserved before: step 7 of `cycle.py`.
 
 The ideal: at every moment the first `Policy.backfill_depth` jobs that were refused in a pool, in fair order, have a start.
-What is done: a start stays with the gang that has it until it comes or cannot be kept. A place that is vacant goes to the first
-job in fair order of those refused before this pass, as soon as a job behind it has the turn, or to a job that is refused in its
-turn before. So no job starts in front of a job that could have had the place.
+What is done: a start that is sure stays with the gang that has it until it comes or cannot be kept; one that is planned, until
+the first pass of the next period (`Policy.replan_seconds`). A place that is vacant goes to the first job in fair order of those
+refused before this pass, as soon as a job behind it has the turn, or to a job that is refused in its turn before. So no job
+starts in front of a job that could have had the place.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,14 +34,14 @@ class Held:
             cls.changed.notify_all()
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., threading.Thread]:
-    """Ask in a thread, and go on when it runs or waits."""
-    Held.running = []
-    monkeypatch.setattr(walks, "_Walker", Held)
-    looks = Walks()
+class Asking:
+    """Asks in threads, and goes on when each runs or waits."""
 
-    def ask(name: str, *, user: str, is_long: bool = False, patient: bool = False) -> threading.Thread:
+    def __init__(self) -> None:
+        self.looks = Walks()
+
+    def __call__(self, name: str, *, user: str, is_long: bool = False, patient: bool = False) -> threading.Thread:
+        looks = self.looks
         begun = len(looks._waiting) + len(looks._running)
         verb = "measure_tree" if is_long else "list_directory"
         thread = threading.Thread(target=looks.ask, args=(verb, {"name": name}), kwargs={"user": user, "patient": patient})
@@ -51,8 +50,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., threading.Thread]:
             time.sleep(0.001)
         return thread
 
-    ask.looks = looks  # type: ignore[attr-defined]
-    return ask
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asking:
+    Held.running = []
+    monkeypatch.setattr(walks, "_Walker", Held)
+    return Asking()
 
 
 def runs(*names: str) -> None:
@@ -60,7 +63,7 @@ def runs(*names: str) -> None:
         assert Held.changed.wait_for(lambda: sorted(Held.running) == sorted(names), timeout=60), Held.running
 
 
-def test_one_user_with_many_walks_holds_nobody_else_up(asked: Callable[..., threading.Thread]) -> None:
+def test_one_user_with_many_walks_holds_nobody_else_up(asked: Asking) -> None:
     threads = [asked(f"a{number}", user="a", is_long=True) for number in range(3)]
     runs("a0")
     threads.append(asked("b-tree", user="b", is_long=True))
@@ -76,10 +79,10 @@ def test_one_user_with_many_walks_holds_nobody_else_up(asked: Callable[..., thre
         thread.join()
 
 
-def test_who_has_many_that_wait_is_told_to_come_again(asked: Callable[..., threading.Thread]) -> None:
+def test_who_has_many_that_wait_is_told_to_come_again(asked: Asking) -> None:
     threads = [asked(f"a{number}", user="a") for number in range(walks._WAITING_MAX + 1)]
     with pytest.raises(LauncherBusy):
-        asked.looks.ask("list_directory", {"name": "more"}, user="a")  # type: ignore[attr-defined]
+        asked.looks.ask("list_directory", {"name": "more"}, user="a")
     threads.append(asked("platform", user="a", is_long=True, patient=True))  # It waits all the same, and comes before them.
     for name in ("a0", "platform", *(f"a{number}" for number in range(1, walks._WAITING_MAX + 1))):
         runs(name)

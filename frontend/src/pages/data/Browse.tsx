@@ -36,6 +36,7 @@ import { EditForm, Used, type Volume } from './Volumes';
 type File_ = Schemas['FileOut'];
 const REPLACED_SHOWN = 10;
 const SEARCH_FROM = 12;
+const PAGES_MAX = 20;
 
 export default function Browse() {
   const params = useParams();
@@ -77,16 +78,20 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
     setPending(null);
     add(found, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
   };
+  const ask = (found: Found[], files: readonly File_[]) => {
+    const there = new Set(files.map((file) => nameOf(file.path)));
+    const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
+    if (replaced.length > 0) setPending({ files: found, replaced });
+    else begin(found);
+  };
   const choose = (found: Found[]) => {
     if (found.length === 0) return;
     if (found.length > FILES_MAX) {
       notify(t('tooMany', { count: FILES_MAX }), 'failed');
       return;
     }
-    const there = new Set(files.rows?.map((file) => nameOf(file.path)));
-    const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
-    if (replaced.length > 0) setPending({ files: found, replaced });
-    else begin(found);
+    if (!files.hasMore) ask(found, files.rows ?? []);
+    else filesIn(volume.id, folder).then((there) => ask(found, there)).catch(notifyProblem); // Those that are not shown yet are replaced, too.
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
@@ -191,6 +196,19 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
       )}
     </Page>
   );
+}
+
+/** What lies in a folder, page after page, but no more than a person would wait for. */
+async function filesIn(volume_id: string, folder: string): Promise<File_[]> {
+  const found: File_[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const { items, next } = await take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id }, query: { ...(folder ? { path: folder } : {}), cursor } } }));
+    found.push(...items);
+    if (!next) break;
+    cursor = next;
+  }
+  return found;
 }
 
 function EmptyFolder({ mayWrite, place }: { mayWrite: boolean; place: string }) {

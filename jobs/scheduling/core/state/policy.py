@@ -31,7 +31,7 @@ class Policy:
     window_seconds: int = 3600
     grace_seconds: int = 30  # How long a gang may take to leave; gangs leave this long before a booking begins.
     backfill_depth: int = 1  # Reserved starts per pool: 1 is EASY backfill, more than ever wait is conservative; 0: none.
-    replan_seconds: int = 60  # How often a reserved start is checked for whether it could be earlier.
+    replan_seconds: int = 60  # How often starts are planned anew, and sure ones are asked whether they could be earlier.
     overrun_seconds: int = 60  # How long after its maximum run time a gang may still hold its machines.
     starvation_guard_seconds: int = 86_400  # A job that waits longer gets the next reserved start; 0: by fair order alone.
     assumed_runtime_seconds: int = 86_400  # Planned run time of a job without any other; 0: for ever.

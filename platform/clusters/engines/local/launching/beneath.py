@@ -87,7 +87,7 @@ def list_directory(
     """
     if not recursive:
         return _page(root, path, limit, start, memory or Names())
-    walk = _Walk(root, path, room=_LISTED_BYTES_MAX)
+    walk = _Walk(root, path)
     found: list[Entry] = []
     for entry in walk:
         if len(found) == limit:
@@ -97,8 +97,8 @@ def list_directory(
 
 
 def measure_tree(root: str, path: str, *, depth: int, half_written: Sequence[str], limit: int) -> MeasuredTree:
-    """What a tree holds, within the bounds of a listing but for the size of an answer."""
-    walk = _Walk(root, path, room=math.inf)
+    """What a tree holds, within the bounds of a listing: a folder of ten million names is held in memory while it is read."""
+    walk = _Walk(root, path)
     found = measured(itertools.islice(walk, limit), depth=depth, half_written=half_written)
     is_whole = next(walk, None) is None and walk.is_whole
     return found if is_whole else replace(found, truncated=True)
@@ -155,9 +155,9 @@ def _page(root: str, path: str, limit: int, start: str, memory: Names) -> Listin
 class _Walk:
     """The entries of a tree, each folder before what is in it. `is_whole` says at the end whether these were all."""
 
-    def __init__(self, root: str, path: str, *, room: float) -> None:
+    def __init__(self, root: str, path: str) -> None:
         self.is_whole = True
-        self._root, self._start, self._room = root, split(path), room
+        self._root, self._start, self._room = root, split(path), _LISTED_BYTES_MAX
         self._deadline = time.monotonic() + _LISTED_SECONDS_MAX
         self._entries = self._walk()
 

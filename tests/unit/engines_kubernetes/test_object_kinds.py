@@ -26,6 +26,7 @@ from clusters.engines.interface import (
 )
 from clusters.engines.kubernetes import checks, choices, names
 from clusters.engines.kubernetes.api import Api, ApiRefused, Json
+from clusters.engines.kubernetes.cache import Cache
 from clusters.engines.kubernetes.config import OBJECT_KINDS, ConfigInvalid, KubernetesConfig, read_config
 from clusters.engines.kubernetes.engine import KubernetesEngine
 from clusters.engines.kubernetes.kind import CannotRender
@@ -82,6 +83,12 @@ class Scene:
     def states(self) -> list[TaskState]:
         (item,) = self.engine.observe(None).items
         return [task.state for task in item.tasks]
+
+
+@pytest.fixture(autouse=True)
+def _whole_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look makes a whole list; after one that took long, here where the machine stood still, the next would make none."""
+    monkeypatch.setattr(Cache, "is_list_cheap", lambda cache: True)
 
 
 @pytest.fixture

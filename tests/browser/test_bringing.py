@@ -133,6 +133,7 @@ def test_a_folder_is_chosen_and_a_job_runs_from_it(sign_in: SignIn, live_portal:
 def test_a_folder_goes_into_a_volume_with_its_paths(sign_in: SignIn, live_portal: LivePlatform, folder: Path) -> None:
     member = live_portal.person("vol", tenant="volumes")
     volume = member.make_volume("digits")
+    (folder / "data" / "two\nlines").touch()
     page = sign_in(member)
     page.goto(f"/data/{volume['id']}")
     page.get_by_label("Upload a folder").and_(page.locator("input")).set_input_files(folder / "data")
@@ -140,6 +141,7 @@ def test_a_folder_goes_into_a_volume_with_its_paths(sign_in: SignIn, live_portal
     page.get_by_role("link", name="data/", exact=True).click()
     expect(page.get_by_role("link", name="数.txt", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="raw.bin", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=r"two\x0alines", exact=True)).to_be_visible()
 
 
 def test_what_is_pasted_is_told_in_chinese_and_mistakes_come_at_once(sign_in: SignIn, live_portal: LivePlatform) -> None:

@@ -28,7 +28,7 @@ import { Window } from '@/ui/Window';
 
 import classes from './Data.module.css';
 import { Sharing } from './Grants';
-import { contentOf, nameOf, pageOf, parentsOf } from './paths';
+import { contentOf, nameOf, pageOf, parentsOf, written } from './paths';
 import { words } from './text';
 import { add, FILES_MAX } from './uploads';
 import { EditForm, Used, type Volume } from './Volumes';
@@ -80,7 +80,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   };
   const ask = (found: Found[], files: readonly File_[]) => {
     const there = new Set(files.map((file) => nameOf(file.path)));
-    const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
+    const replaced = [...new Set(found.map(({ path }) => written(path.split('/')[0] ?? '')))].filter((name) => there.has(name));
     if (replaced.length > 0) setPending({ files: found, replaced });
     else begin(found);
   };

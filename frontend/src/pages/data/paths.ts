@@ -8,6 +8,11 @@ export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
+/** The name of a file of this computer as paths of a volume are written: a backslash twice, a control character as `\xHH`. */
+export function written(name: string): string {
+  return name.replaceAll('\\', '\\\\').replace(/\p{Cc}/gu, (character) => Array.from(new TextEncoder().encode(character), (byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join(''));
+}
+
 export function pageOf(volume: string, folder: string): string {
   return `/data/${encodeURIComponent(volume)}${folder ? `/${folder.split('/').map(encodeURIComponent).join('/')}` : ''}`;
 }

@@ -48,6 +48,10 @@ describe('uploads', () => {
     await shown.act(() => held.get('data/b')?.open());
     expect(states()).toEqual({ 'data/a': 'sending', 'data/b': 'done', 'data/c': 'sending' });
   });
+  it('of names with a backslash or a newline go to files of these very names', async () => {
+    await shown.act(() => add(files('a\\x41', 'two\nlines'), INTO));
+    expect(Object.keys(states())).toEqual(['data/a\\\\x41', 'data/two\\x0alines']);
+  });
   it('that are done have the list of their volume read anew', async () => {
     const invalidate = vi.spyOn(queries, 'invalidateQueries');
     await shown.act(() => add(files('a'), { ...INTO, folder: '' }));

@@ -11,7 +11,7 @@ import { queries } from '@/api/query';
 import { digest, transfer } from '@/api/transfer';
 import type { Found } from '@/ui/folders';
 
-import { join } from './paths';
+import { join, written } from './paths';
 
 export const FILES_MAX = 2_000;
 const AT_ONCE = 2;
@@ -54,7 +54,7 @@ export function add(files: readonly Found[], into: { volume: string; volumeName:
     volume: into.volume,
     volumeName: into.volumeName,
     tenant: into.tenant,
-    path: join(into.folder, path),
+    path: join(into.folder, written(path)),
     size: file.size,
     state: 'waiting',
     bytes: 0,

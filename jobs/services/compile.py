@@ -125,6 +125,7 @@ def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
         workdir="" if spec.workdir == "." else spec.workdir,
         log_quota_bytes=current().log_quota_bytes,
         checkpoint=_checkpoint(job, spec),
+        keeps_outputs=bool(spec.outputs),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import transaction
 
-from clusters.engines.interface import Engine, OutputFile, SupportsOutputs
+from clusters.engines.interface import Engine, EngineUnreachable, OutputFile, OutputsLost, SupportsOutputs
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
@@ -78,8 +78,12 @@ def collect_outputs(
     rows: list[dict[str, Any]] = []
     tried = 0  # Every round brings at least one file home.
     try:
-        files = sorted(engine.list_outputs(source.attempt_id, paths), key=lambda found: found.path)
-        tally.notes += _missing(paths, files)
+        try:
+            listed = engine.list_outputs(source.attempt_id, paths)
+        except OutputsLost as lost:
+            listed, tally.notes = lost.files, [str(lost)]
+        files = sorted(listed, key=lambda found: found.path)
+        tally.notes = tally.notes or _missing(paths, files)
         for file in files:
             if file.path in have:
                 tally.add(have[file.path])
@@ -166,6 +170,9 @@ def _collect(
                 space.require_room(file.size_bytes, what=f"The output {file.path[:200]}")
             descriptor = engine.open_output(source.attempt_id, file.path)
             size, digest = _copy(descriptor, place, room=room)
+            if size < file.size_bytes:
+                place.unlink(missing_ok=True)
+                raise EngineUnreachable(f"Only {size:,} of {file.size_bytes:,} bytes of the output {file.path[:200]} came.")
             crashpoint("storage.outputs.after_copy")
             tally.add(size)
             return {

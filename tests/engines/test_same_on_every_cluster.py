@@ -31,12 +31,13 @@ SMALL = {"cpu": "100m", "memory": "64Mi"}  # All of them together on two process
 
 @dataclass(frozen=True)
 class Case:
-    """A job, what a person does once it has said `ready`, and the class of its end."""
+    """A job, what a person does once it has said `ready`, the class of its end, and what is kept of its files."""
 
     name: str
     spec: Mapping[str, Any]
     end: str
     act: Callable[[LivePlatform, Json], object] | None = None
+    kept: Sequence[str] = ()
 
 
 def stop(platform: LivePlatform, job: Json) -> None:
@@ -51,6 +52,7 @@ def of_two(first: str, others: str) -> Json:
 
 ONCE_MORE = {"command": "echo ready; exit $((BERTH_ATTEMPT < 2))", "retry": {"limit": 1, "on": ["user"]}}
 HOG = "echo ready; dd if=/dev/zero of=/dev/null bs=200M count=1; exit $?"
+SAVE = "mkdir model; echo done >model/weights; echo done"
 CASES = (
     Case("succeeds", {"command": "echo ready; echo done"}, "success"),
     Case("fails", {"command": "echo ready; exit 7"}, "program_error"),
@@ -59,7 +61,8 @@ CASES = (
     Case("killed from inside", {"command": "echo ready; kill -9 $$"}, "killed"),
     Case("beyond its memory", {"command": HOG}, "oom"),
     Case("beyond its time", {"command": "echo ready; sleep 600", "max_runtime": "2s"}, "deadline"),
-    Case("stopped", {"command": "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"}, "stopped_by_user", stop),
+    Case("stopped", {"command": f"trap '{SAVE}; exit 0' TERM; echo ready; while :; do sleep 0.1; done", "outputs": ["model"]},
+         "stopped_by_user", stop, ("model/weights 5",)),
     Case("stopped, deaf", {"command": "trap '' TERM; echo ready; while :; do sleep 0.1; done"}, "stopped_by_user", stop),
     Case("two succeed", of_two("echo ready", "echo ready"), "success"),
     Case("one of two fails", of_two("echo ready; exit 3", "echo ready; sleep 600"), "program_error"),
@@ -110,9 +113,11 @@ class Seen:
     end: str
     code: int | None
     output: tuple[str, ...]
+    kept: tuple[str, ...]
 
     def line(self) -> str:
-        return f"{' > '.join(self.states)} | attempts {self.attempts} | {self.end}, exit {self.code} | {' '.join(self.output)}"
+        left = " ".join((*self.output, *self.kept))
+        return f"{' > '.join(self.states)} | attempts {self.attempts} | {self.end}, exit {self.code} | {left}"
 
 
 def submit(platform: LivePlatform, case: Case, cluster: str, image: str) -> Json:
@@ -127,9 +132,9 @@ def see(platform: LivePlatform, case: Case, job: Json) -> Seen:
         case.act(platform, job)
     ended = platform.wait(job, ENDED, timeout=PATIENCE)
     words = sorted(line for line in platform.logs(job).splitlines() if line in ("ready", "done"))
-    return Seen(
-        tuple(platform.operator.states(job)), ended["attempt"], ended["exit"]["class"], ended["exit"]["code"], tuple(words)
-    )
+    kept = [f"{file['path']} {file['size_bytes']}" for file in platform.operator.artifacts(job)] if case.kept else []
+    states, end = tuple(platform.operator.states(job)), ended["exit"]
+    return Seen(states, ended["attempt"], end["class"], end["code"], tuple(words), tuple(kept))
 
 
 def test_the_same_job_file_gives_the_same_states(
@@ -140,4 +145,5 @@ def test_the_same_job_file_gives_the_same_states(
     rows = [(name, cluster, found.line()) for name, by_cluster in seen.items() for cluster, found in by_cluster.items()]
     show_table("The same job file on every cluster", [f"  {name:<22}{cluster:<8}{line}" for name, cluster, line in rows])
     assert {name: found["local"] for name, found in seen.items()} == {name: found["k8s"] for name, found in seen.items()}
-    assert {name: found["local"].end for name, found in seen.items()} == {case.name: case.end for case in CASES}
+    expected = {case.name: (case.end, tuple(case.kept)) for case in CASES}
+    assert {name: (found["local"].end, found["local"].kept) for name, found in seen.items()} == expected

@@ -172,6 +172,7 @@ class Workload:
     log_quota_bytes: int = 0  # Per task and stream; 0 means the engine's default.
     network: bool = True  # Whether tasks may reach beyond the host; builds need it.
     checkpoint: CheckpointRef | None = None
+    keeps_outputs: bool = False  # What tasks leave in their working directories is read after the end: it stays until `forget`.
 
 
 # --- Answers to ensure, stop and forget ------------------------------------------------------------------------------
@@ -437,14 +438,25 @@ class OutputFile:
     mode: int
 
 
+class OutputsLost(Exception):
+    """Files are gone, or cannot be read, and it will stay so; the words say whose and why. `files` are those that are there."""
+
+    def __init__(self, why: str, files: Sequence[OutputFile] = ()) -> None:
+        super().__init__(why)
+        self.files = tuple(files)
+
+
 @runtime_checkable
 class SupportsOutputs(Protocol):
     """Reading what a finished attempt left in its working directory, with the rights of its tenant, never with ours."""
 
-    def list_outputs(self, attempt: AttemptId, paths: Sequence[str]) -> Sequence[OutputFile]: ...
+    def list_outputs(self, attempt: AttemptId, paths: Sequence[str]) -> Sequence[OutputFile]:
+        """Give the regular files that the paths mean. Raises OutputsLost, EngineUnreachable."""
+        ...
 
     def open_output(self, attempt: AttemptId, path: str) -> int:
-        """Give a file descriptor opened for reading beneath the working directory; links are not followed."""
+        """Give a file descriptor to read one that was listed before, beneath the working directory; links are not followed. What
+        is read may be shorter than was listed: then it was cut off. Raises FileNotFoundError, EngineUnreachable."""
         ...
 
 

@@ -76,6 +76,20 @@ def fails(code: int) -> Behaviour:
     return Behaviour(f"exit {code}", Script(code=code))
 
 
+def leaves_files() -> Behaviour:
+    """Files of odd names and sizes below the working directory; then it waits for the signal, and leaves one more."""
+    shell = """
+        mkdir -p model/part && printf weights >model/part/w && printf '#!/bin/sh' >model/run && chmod 750 model/run
+        printf odd >"model/two
+lines \\ 100%s" && : >model/empty && ln -s /etc/passwd model/link && head -c 20000000 /dev/zero >model/large
+        echo other >other
+        trap 'printf saved >model/last; exit 0' TERM
+        echo ready
+        while :; do sleep 0.05; done
+    """
+    return Behaviour(shell, Script(duration_seconds=None, stop_code=0, stdout=b"ready\n"))
+
+
 def dies(number: int) -> Behaviour:
     return Behaviour(f"kill -{number} $$", Script(code=128 + number, signal=number))
 
@@ -214,6 +228,7 @@ class Bench:
         log_quota_bytes: int = 0,
         tenant: int = 1,
         checkpoint: CheckpointRef | None = None,
+        keeps_outputs: bool = False,
     ) -> Workload:
         attempt_id = uuid.uuid4()
         tasks = []
@@ -244,6 +259,7 @@ class Bench:
             files=files or {},
             log_quota_bytes=log_quota_bytes,
             checkpoint=checkpoint,
+            keeps_outputs=keeps_outputs,
         )
 
     def script_for(self, workload: Workload, task: TaskWorkload) -> Script:

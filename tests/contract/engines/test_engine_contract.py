@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from clusters.engines.interface import (
     StopCause,
     Stopping,
     Stream,
+    SupportsOutputs,
     TaskName,
     TaskState,
 )
@@ -36,6 +38,7 @@ from tests.contract.engines.bench import (
     fails,
     hogs_memory,
     ignores_signals,
+    leaves_files,
     reads_saved,
     runs_on,
     saves,
@@ -358,3 +361,35 @@ def test_what_an_attempt_saved_is_there_for_the_next_one_of_its_job_and_for_no_o
     for attempt, expected in ((second, b"7"), (other, b"")):
         bench.wait_for_end(attempt.attempt_id)
         assert bench.read_all(attempt.attempt_id, FIRST) == expected
+
+
+def test_what_a_task_left_is_read_after_its_end_until_it_is_forgotten(bench: Bench) -> None:
+    if not isinstance(bench.engine, SupportsOutputs):
+        pytest.skip("this engine gives no files back")
+    workload = bench.start(leaves_files(), keeps_outputs=True)
+    bench.wait_for_output(workload.attempt_id, b"ready")
+    bench.engine.stop([stop(workload.attempt_id)])
+    bench.wait_for_end(workload.attempt_id)
+    bench.restart()
+    engine = bench.engine
+    assert isinstance(engine, SupportsOutputs)
+    listed = {file.path: file for file in engine.list_outputs(workload.attempt_id, ["model"])}
+    odd = r"model/two\x0alines \\ 100%s"
+    assert set(listed) == {"model/part/w", "model/run", odd, "model/empty", "model/large", "model/last"}
+    assert (listed["model/large"].size_bytes, listed["model/run"].mode & 0o777) == (20_000_000, 0o750)
+    contents = {}
+    for path in sorted(listed):
+        with os.fdopen(engine.open_output(workload.attempt_id, path), "rb") as file:
+            contents[path] = file.read()
+    assert contents.pop("model/large") == bytes(20_000_000)
+    assert contents == {
+        "model/part/w": b"weights",
+        "model/run": b"#!/bin/sh",
+        odd: b"odd",
+        "model/empty": b"",
+        "model/last": b"saved",
+    }
+    assert {file.path for file in engine.list_outputs(workload.attempt_id, ["oth*", "model/e*"])} == {"model/empty", "other"}
+    with pytest.raises(FileNotFoundError):
+        engine.open_output(workload.attempt_id, "model/link")
+    assert bench.engine.forget([workload.attempt_id]) == [Forgotten(workload.attempt_id)]

@@ -26,6 +26,10 @@ class Log:
     def frame(self, stream: str, offset: int, data: bytes) -> None:
         self.write(f"{stream}{offset}:{base64.b64encode(data).decode()}")
 
+    def end(self, out: int, err: int = 0) -> None:
+        self.write(f"O{out}.")
+        self.write(f"E{err}.")
+
     def fetch(self, since: str) -> bytes:
         self.asked.append(since)
         return b"".join(f"{at} {text}\n".encode() for at, text in self.lines if at >= since)
@@ -44,6 +48,7 @@ def test_both_streams_are_read_byte_by_byte_with_one_question(log: Log) -> None:
     log.frame("O", 0, bytes(range(256)))
     log.frame("E", 0, b"warning\n")
     log.frame("O", 256, b"more")
+    log.end(out=260, err=8)
     reader = LogReader()
     out = read(log, reader, 0)
     assert out.chunks == (LogChunk(0, bytes(range(256)) + b"more"),)
@@ -54,6 +59,7 @@ def test_both_streams_are_read_byte_by_byte_with_one_question(log: Log) -> None:
 
 def test_a_cursor_inside_a_line_gives_the_rest_of_it(log: Log) -> None:
     log.frame("O", 0, b"0123456789")
+    log.end(out=10)
     assert read(log, LogReader(), 4).chunks == (LogChunk(4, b"456789"),)
     assert read(log, LogReader(), 10).chunks == ()
 
@@ -71,9 +77,21 @@ def test_a_reader_that_goes_on_asks_for_what_is_new(log: Log) -> None:
 
 def test_what_the_node_rotated_away_has_a_marker(log: Log) -> None:
     log.frame("O", 700, b"rest")
+    log.end(out=704)
     first, second = read(log, LogReader(), 0).chunks
     assert (first.offset, first.skipped_bytes, bool(first.marker)) == (0, 700, True)
     assert second == LogChunk(700, b"rest")
+
+
+def test_a_stream_that_breaks_off_has_a_marker(log: Log) -> None:
+    log.frame("O", 0, b"epoch 1\n")
+    reader = LogReader()
+    assert read(log, reader, 0, ended=False).chunks == (LogChunk(0, b"epoch 1\n"),)
+    (marker,) = read(log, reader, 8).chunks
+    assert (marker.offset, marker.data, marker.marker) == (8, b"", reader.cut_off("pod", Stream.OUT, 8).chunks[0].marker)
+    log.end(out=8)
+    assert read(log, reader, 8) == reader.cut_off("pod", Stream.OUT, 8)
+    assert read(log, reader, 8).chunks == ()
 
 
 def test_a_gap_is_believed_only_by_the_whole_log(log: Log) -> None:

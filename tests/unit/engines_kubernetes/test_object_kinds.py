@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,6 +30,7 @@ from clusters.engines.kubernetes.api import Api, ApiRefused, Json
 from clusters.engines.kubernetes.cache import Cache
 from clusters.engines.kubernetes.config import OBJECT_KINDS, ConfigInvalid, KubernetesConfig, read_config
 from clusters.engines.kubernetes.engine import KubernetesEngine
+from clusters.engines.kubernetes.execution import ExecStops
 from clusters.engines.kubernetes.kind import CannotRender
 from clusters.engines.kubernetes.kinds import KINDS
 from clusters.engines.kubernetes.permissions import needed
@@ -42,12 +44,16 @@ PARENT = f"b-{ATTEMPT}"
 CONFIG_OF_JOBS = replace(CONFIG, object_kind="volcanojob")
 
 
+def no_websocket(path: str) -> None:
+    raise EngineUnreachable("no exec here")
+
+
 class Scene:
     """An engine on stored objects, and a controller that does what it is told."""
 
     def __init__(self, config: KubernetesConfig, *definitions: str) -> None:
         self.server = StoredObjects(*definitions)
-        self.engine = KubernetesEngine(config, Api(self.server, rate=1e6, burst=1e6, sleep=lambda _: None), lambda path: None)
+        self.engine = KubernetesEngine(config, Api(self.server, rate=1e6, burst=1e6, sleep=lambda _: None), no_websocket)
         self.workload = samples.workload(2)
 
     def ensure(self) -> Any:
@@ -176,6 +182,31 @@ def test_a_stop_ends_the_pods_and_the_object_goes_when_the_attempt_is_forgotten(
     assert [task.exit and task.exit.reason for task in item.tasks] == [ExitReason.STOPPED, ExitReason.STOPPED]
     assert scene.engine.forget([ATTEMPT]) == [Forgotten(ATTEMPT)]
     assert [key for key in scene.server.objects if key[0] in ("jobs", "pods")] == []
+
+
+def test_a_stop_whose_caller_died_before_it_was_told_is_carried_through_by_looking(scene: Scene) -> None:
+    def die(path: str) -> None:
+        raise KeyboardInterrupt
+
+    scene.ensure()
+    scene.make_pods(0, 1)
+    scene.states()
+    scene.run(0)
+    scene.run(1)
+    scene.engine._stopper._stops = ExecStops(die)
+    with pytest.raises(KeyboardInterrupt):
+        scene.engine.stop([stop()])
+    scene.states()
+    assert not any(scene.pod(place)["metadata"].get("deletionTimestamp") for place in (0, 1)), (
+        "its caller may be about to tell it"
+    )
+    gate = scene.server.find("configmaps", names.gate_name(ATTEMPT))
+    assert gate is not None
+    record = json.loads(gate["data"]["attempt.json"])
+    record["stop"]["asked_at"] = "2026-01-01T00:00:00+00:00"
+    gate["data"]["attempt.json"] = json.dumps(record)
+    scene.states()
+    assert all(scene.pod(place)["metadata"]["deletionTimestamp"] for place in (0, 1))
 
 
 def test_pods_and_object_of_a_caller_that_slept_past_the_end_are_swept_up(scene: Scene) -> None:
@@ -339,7 +370,7 @@ def let_engine_be(scene: Scene, **changes: Any) -> None:
     """The next call is of an engine with other settings, as after `berth clusters change`."""
     scene.engine.close()
     config = replace(scene.engine.config, **changes)
-    scene.engine = KubernetesEngine(config, Api(scene.server, rate=1e6, burst=1e6, sleep=lambda _: None), lambda path: None)
+    scene.engine = KubernetesEngine(config, Api(scene.server, rate=1e6, burst=1e6, sleep=lambda _: None), no_websocket)
 
 
 class Died(BaseException):

@@ -29,17 +29,22 @@ class Container:
         (folder / "berth").mkdir()
 
     def start(self, *argv: str, quota: int = 1 << 20, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        script, task = (
-            text.replace("/dev/termination-log", str(self.message))
-            .replace(wrapper.USERS_FILE, str(self.passwd))
-            .replace(f"{wrapper.ROOT}/", f"{self.folder}/berth/")
-            for text in (wrapper.SCRIPT, wrapper.TASK_SCRIPT)
-        )
+        script, task = map(self.here, (wrapper.SCRIPT, wrapper.TASK_SCRIPT))
         words = [*self.shell, "-c", script, "berth", task, str(quota), "", "", "", "", *argv]
         namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         return subprocess.Popen(
             [*namespace, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})}
         )
+
+    def here(self, script: str) -> str:
+        own = script.replace("/dev/termination-log", str(self.message)).replace(wrapper.USERS_FILE, str(self.passwd))
+        return own.replace(f"{wrapper.ROOT}/", f"{self.folder}/berth/")
+
+    def run_beside(self, process: subprocess.Popen[bytes], script: str, *words: str) -> None:
+        """As `exec` does."""
+        (first,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        beside = ["nsenter", "--target", first, "--pid", "--mount", *self.shell, "-c", self.here(script), "berth", *words]
+        subprocess.run(beside, check=True, timeout=60)
 
     def run(self, *argv: str, quota: int = 1 << 20) -> tuple[int, bytes, bytes]:
         return self.end(self.start(*argv, quota=quota))
@@ -117,17 +122,20 @@ while True: time.sleep(0.02)
 """
 
 
-def stop(process: subprocess.Popen[bytes], container: Container, name: str = "TERM", target: str = "programs") -> None:
-    """What engine and kubelet do, once the task has begun and says so by a file."""
+def begun(container: Container) -> None:
+    """Wait until the task says so by a file."""
     deadline = time.monotonic() + 60
     while not (container.folder / "begun").exists():
         assert time.monotonic() < deadline, "it did not begin"
         time.sleep(0.02)
-    if (name, target) != ("TERM", "programs"):
-        number = int(signal.Signals[f"SIG{name}"])
-        (container.folder / "berth/run/signal").write_text(f"{name}\n{number} {target}\n")
-    (first,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(first), signal.SIGTERM)
+
+
+def stop(
+    process: subprocess.Popen[bytes], container: Container, name: str = "TERM", target: str = "programs", grace: float = 600
+) -> None:
+    begun(container)
+    number = int(signal.Signals[f"SIG{name}"])
+    container.run_beside(process, wrapper.STOP_SCRIPT, name, str(number), target, str(int(grace * 100)))
 
 
 def saving(container: Container, name: str = "TERM") -> str:
@@ -161,6 +169,39 @@ def test_the_processes_that_were_asked_for_get_the_signal(container: Container, 
     process = container.start("/bin/sh", "-c", f"trap 'kill -9 $!; exit 9' TERM; {saving(container)} & wait")
     stop(process, container, target=target)
     assert container.end(process)[1] == said
+
+
+def test_the_kubelets_own_signal_is_passed_on(container: Container) -> None:
+    process = container.start("/bin/sh", "-c", saving(container))
+    begun(container)
+    (first,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(first), signal.SIGTERM)
+    assert container.end(process)[:2] == (0, b"saved\n")
+
+
+STUBBORN = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"told\\n"))
+open(sys.argv[1], "w").close()
+for number in range(4): os.fork()
+while True: signal.pause()
+"""
+
+
+def test_what_does_not_end_is_killed_after_its_grace_and_its_output_is_whole(container: Container) -> None:
+    program = shlex.join(["/usr/bin/python3", "-c", STUBBORN, str(container.folder / "begun")])
+    process = container.start("/bin/sh", "-c", f"{program} & head -c 1000000 /dev/zero; wait")
+    stop(process, container)  # Its end is far away,
+    stop(process, container, grace=1)  # and comes nearer; the signal is not given again.
+    stop(process, container)
+    code, output, _ = container.end(process)
+    assert (code, output.replace(b"\0", b"")) == (137, b"told\n" * 16)
+    assert len(output) == 1_000_000 + 5 * 16
+
+
+def test_a_stop_that_comes_while_the_task_is_begun_is_not_lost(container: Container) -> None:
+    (container.folder / "berth/run/told").mkdir(parents=True)
+    assert container.run("/bin/sh", "-c", "echo began; sleep 600")[:2] == (143, b"")
 
 
 def test_what_outlives_the_task_does_not_keep_it(container: Container) -> None:

@@ -77,6 +77,7 @@ class KubernetesConfig:
     read_seconds: float = 30.0
     image_patience_seconds: float = 60.0  # How long an image is waited for from its first failed pull.
     unschedulable_patience_seconds: float = 300.0
+    outputs_patience_seconds: float = 3_600.0  # How long a task's files wait in its pod, with what it holds, to be brought home.
     log_quota_bytes: int = 256 * 1024**2
     tombstone_days: int = 7
     ports: tuple[int, int] = (20_000, 40_000)

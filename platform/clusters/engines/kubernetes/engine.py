@@ -29,6 +29,8 @@ from clusters.engines.interface import (
     LogCursor,
     NotRunning,
     Observations,
+    OutputFile,
+    OutputsLost,
     Retry,
     Sample,
     Stop,
@@ -46,7 +48,8 @@ from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.inventory import take_inventory
 from clusters.engines.kubernetes.logs import LogReader, read_raw
 from clusters.engines.kubernetes.observing import AttemptView
-from clusters.engines.kubernetes.pods import Pods, is_task, pod_name
+from clusters.engines.kubernetes.outputs import Outputs
+from clusters.engines.kubernetes.pods import Pods, in_order, is_task, pod_name
 from clusters.engines.kubernetes.record import Gate, GateUnreadable
 from clusters.engines.kubernetes.starting import Starter
 from clusters.engines.kubernetes.stopping import Stopper
@@ -73,10 +76,11 @@ class KubernetesEngine:
         self._gates = Gates(api, config, self._gate_cache)
         self._pods = Pods(api, config, self._pod_cache)
         self._starter = Starter(api, config, spaces, self._gates, self._pods, self._gate_cache)
-        self._stopper = Stopper(spaces, self._gates, self._pods, execution.ExecSignals(websocket))
+        self._stopper = Stopper(spaces, self._gates, self._pods, execution.ExecStops(websocket), config.parallel)
         caches = (self._gate_cache, self._pod_cache)
         self._view = AttemptView(api, config, caches, self._gates, self._pods, self._stopper)
         self._logs = LogReader()
+        self._outputs = Outputs(websocket, config.parallel)
         self._purged_at = time.monotonic()
 
     # --- The contract ------------------------------------------------------------------------------------------------
@@ -115,15 +119,18 @@ class KubernetesEngine:
         start = cursor or 0
         with _reachable():
             gate, pod = self._find(attempt, task)
-            if gate is None or (pod is None and gate.has_pods):
+            if gate is None:
                 return LogChunks((), start, complete=True, drained=True)
+            name = f"{attempt}/{task}"
+            if pod is None and gate.has_pods:
+                return self._logs.cut_off(name, stream, start)
             ended = pod is not None and states.is_over(pod)
             if pod is None or not ({"running", "terminated"} & set(states.container_status(pod).get("state") or {})):
                 return LogChunks((), start, complete=ended, drained=True)
             try:
-                return self._read_log(gate, pod, stream, start, ended=ended)
+                return self._read_log(name, gate, pod, stream, start, ended=ended)
             except NotFound:
-                return LogChunks((), start, complete=True, drained=True)
+                return self._logs.cut_off(name, stream, start)
 
     def inventory(self) -> Inventory:
         with _reachable():
@@ -147,6 +154,22 @@ class KubernetesEngine:
         if terminal is not None:
             opened.resize(terminal)
         return opened
+
+    def list_outputs(self, attempt: AttemptId, paths: Sequence[str]) -> Sequence[OutputFile]:
+        with _reachable():
+            gate = self._read_gate(attempt)
+            if gate is None or gate.is_tombstone:
+                return ()
+            if not gate.keeps_outputs:
+                raise OutputsLost("an image that runs without a shell cannot give files back; write results into a volume")
+            pods = in_order(gate, self._pods.of(gate))
+            return self._outputs.list_files(
+                attempt, [(task.name, pod) for task, pod in zip(gate.tasks, pods, strict=True)], paths
+            )
+
+    def open_output(self, attempt: AttemptId, path: str) -> int:
+        with _reachable():
+            return self._outputs.open_file(attempt, path)
 
     def sample(self) -> Sequence[Sample]:
         with _reachable():
@@ -183,12 +206,15 @@ class KubernetesEngine:
             raise failures[0]
         return answers
 
-    def _find(self, attempt: AttemptId, task: TaskName) -> tuple[Gate | None, Json | None]:
-        """The attempt's gate and the task's pod: from the cache where they are there, else from the API server."""
+    def _read_gate(self, attempt: AttemptId) -> Gate | None:
         try:
-            gate = self._gates.find(attempt) or self._gates.read(attempt)
+            return self._gates.find(attempt) or self._gates.read(attempt)
         except GateUnreadable as error:
             raise EngineUnreachable(str(error)) from error
+
+    def _find(self, attempt: AttemptId, task: TaskName) -> tuple[Gate | None, Json | None]:
+        """The attempt's gate and the task's pod: from the cache where they are there, else from the API server."""
+        gate = self._read_gate(attempt)
         place = None if gate is None or gate.is_tombstone else gate.task(task)
         if gate is None or place is None:
             return None, None
@@ -201,7 +227,7 @@ class KubernetesEngine:
                 pod = self._pods.read(gate.namespace, name)
         return gate, pod if pod is not None and is_task(gate, place, pod) else None
 
-    def _read_log(self, gate: Gate, pod: Json, stream: Stream, start: int, *, ended: bool) -> LogChunks:
+    def _read_log(self, name: str, gate: Gate, pod: Json, stream: Stream, start: int, *, ended: bool) -> LogChunks:
         if not gate.framed:
             if stream is Stream.ERR:
                 return LogChunks((), start, complete=ended, drained=True)
@@ -217,8 +243,7 @@ class KubernetesEngine:
                     return b""
                 raise
 
-        key = f"{pod['metadata']['name']}/{pod['metadata'].get('uid', '')}"
-        return self._logs.read(key, stream, start, quota=gate.log_quota_bytes, ended=ended, fetch=fetch)
+        return self._logs.read(name, stream, start, quota=gate.log_quota_bytes, ended=ended, fetch=fetch)
 
 
 @contextlib.contextmanager

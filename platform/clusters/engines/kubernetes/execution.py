@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import select
 import signal as signals
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
@@ -24,7 +25,8 @@ from clusters.engines.kubernetes import names, wrapper
 from clusters.engines.kubernetes.api import Json
 from kernel.signals import SignalTarget
 
-_SIGNAL_SECONDS = 5.0
+_STOP_SECONDS = 5.0
+_SILENT_SECONDS = 60.0  # After which a connection over which a program should send is taken for lost.
 _INPUT, _OUTPUT, _ERRORS, _STATUS, _SIZE = range(5)
 _CHUNK_BYTES = 32 * 1024
 _OPCODES = (1, 2)  # Text and binary frames of RFC 6455.
@@ -39,24 +41,22 @@ class Websockets(Protocol):
     def __call__(self, path: str) -> Any: ...
 
 
-class ExecSignals:
-    """Signals to a task from inside its container, as best they can be given: see `stopping.Signals`."""
+class ExecStops:
+    """Stops from inside a task's container: see `stopping.Stops`."""
 
     def __init__(self, websocket: Websockets) -> None:
         self._websocket = websocket
 
-    def name(self, pod: Json, signal: str, target: SignalTarget) -> None:
-        self._run(pod, wrapper.SIGNAL_SCRIPT, signal, str(int(signals.Signals[f"SIG{signal}"])), target.value)
-
-    def kill(self, pod: Json) -> None:
-        self._run(pod, wrapper.KILL_SCRIPT)
-
-    def _run(self, pod: Json, script: str, *words: str) -> None:
-        argv = ["/bin/sh", "-c", script, "berth", *words]
+    def tell(self, pod: Json, signal: str, target: SignalTarget, grace_seconds: float) -> bool:
+        number = str(int(signals.Signals[f"SIG{signal}"]))
+        hundredths = str(max(0, math.ceil(grace_seconds * 100)))
+        argv = ["/bin/sh", "-c", wrapper.STOP_SCRIPT, "berth", signal, number, target.value, hundredths]
         try:
-            run_to_end(self._websocket(exec_path(pod, argv, terminal=False, stdin=False)), _SIGNAL_SECONDS)
+            code = run_to_end(self._websocket(exec_path(pod, argv, terminal=False, stdin=False)), _STOP_SECONDS)
         except (EngineUnreachable, OSError) as error:
-            logger.warning("signal_not_given", extra={"pod": pod["metadata"]["name"], "error": str(error)})
+            logger.warning("stop_not_told", extra={"pod": pod["metadata"]["name"], "error": str(error)})
+            return False
+        return code == 0
 
 
 class KubernetesExecution:
@@ -105,8 +105,7 @@ class KubernetesExecution:
         return self._code
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):
-            self._connection.sock.shutdown()
+        _shut(self._connection)
         self._thread.join(timeout=1.0)
         for descriptor in {self._input, self._output, self._ended} - {-1}:
             with contextlib.suppress(OSError):
@@ -134,7 +133,7 @@ class KubernetesExecution:
         except (OSError, ValueError):
             return  # The connection is gone, or was closed; the code is unknown then.
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != "websocket":
+            if not _is_connections(error):
                 raise
         finally:
             for descriptor in {self._read_end, self._write_end, self._tell}:
@@ -167,11 +166,19 @@ class KubernetesExecution:
                 self._connection.close_channel(_INPUT)
 
 
-def exec_path(pod: Json, argv: Sequence[str], *, terminal: bool, stdin: bool = True) -> str:
+def exec_path(
+    pod: Json,
+    argv: Sequence[str],
+    *,
+    terminal: bool,
+    stdin: bool = True,
+    stderr: bool = True,
+    container: str = names.CONTAINER,
+) -> str:
     """The address at which the API server starts a program."""
     metadata = pod["metadata"]
-    words = [("container", names.CONTAINER), ("stdout", "true"), ("stdin", str(stdin).lower()), ("tty", str(terminal).lower())]
-    if not terminal:
+    words = [("container", container), ("stdout", "true"), ("stdin", str(stdin).lower()), ("tty", str(terminal).lower())]
+    if stderr and not terminal:
         words.append(("stderr", "true"))
     query = urlencode([*words, *(("command", word) for word in argv)])
     return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/exec?{query}"
@@ -195,6 +202,70 @@ def run_to_end(connection: Any, seconds: float) -> int | None:
         return None
     finally:
         execution.close()
+
+
+def read_output(connection: Any, bytes_max: int) -> tuple[int | None, bytes]:
+    """What a small program without input prints, at most `bytes_max` of it, and its exit code: None where the connection ended
+    before it."""
+    found = bytearray()
+    code = None
+    try:
+        for channel, data in _messages(connection):
+            if channel == _STATUS:
+                code = read_status(data)
+                break
+            found += data
+            if len(found) > bytes_max:
+                break
+    finally:
+        _shut(connection)
+    return code, bytes(found[:bytes_max])
+
+
+def stream_output(connection: Any) -> int:
+    """A descriptor to read what a program without input prints; its end is that of the program, or of the connection."""
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+
+    def move() -> None:
+        try:
+            for channel, data in _messages(connection):
+                if channel == _STATUS:
+                    return
+                while data:
+                    data = data[os.write(write_end, data) :]
+        except OSError:  # Nobody reads any more.
+            return
+        finally:
+            os.close(write_end)
+            _shut(connection)
+
+    threading.Thread(target=move, name="kubernetes-output", daemon=True).start()
+    return read_end
+
+
+def _messages(connection: Any) -> Iterator[tuple[int, bytes]]:
+    """Channel and bytes of each message of an exec, to its status or to the end of the connection."""
+    connection.sock.settimeout(_SILENT_SECONDS)
+    try:
+        while True:
+            opcode, data = connection.sock.recv_data()
+            if opcode not in _OPCODES:
+                return
+            if data and data[0] in (_OUTPUT, _STATUS):
+                yield data[0], data[1:]
+    except Exception as error:
+        if not _is_connections(error):
+            raise
+
+
+def _is_connections(error: Exception) -> bool:
+    """Whether it tells of the connection; the library of websockets is known by name alone, since it is loaded late."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] == "websocket"
+
+
+def _shut(connection: Any) -> None:
+    with contextlib.suppress(Exception):
+        connection.sock.shutdown()
 
 
 def read_status(data: bytes) -> int | None:

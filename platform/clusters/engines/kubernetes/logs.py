@@ -5,7 +5,8 @@ question transfers what is new and little more. Offsets are in the lines themsel
 dearer.
 
 The kubelet rotates a container's log (10 MiB by default) and then shows the newest file alone. What was not read by then is
-lost: the first line that is left says how far, and a marker tells the reader.
+lost: the first line that is left says how far, and a marker tells the reader. So it does where a stream breaks off before the
+line that says its end: the container was killed with the wrapper, or went with its log.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _STREAMS = {Stream.OUT: "O", Stream.ERR: "E"}
 _REMEMBERED = 20_000  # Containers of which times are kept in memory, some 300 bytes each.
 _SHARED_SECONDS = 1.0  # Within this time, what was fetched for one stream serves the other.
 _ROTATED = "The node rotated the container's log before these bytes were read."
+_CUT_OFF = "The container went before its last output was written down: some may be missing."
 _PAST_QUOTA = "Output past the limit of {quota} bytes is dropped."
 
 
@@ -34,6 +36,7 @@ class _Memory:
 
     times: dict[str, tuple[int, str]] = field(default_factory=dict)  # By stream: an offset, and the time of its line.
     frames: dict[str, tuple[float, int, bool, list[Frame]]] = field(default_factory=dict)  # Fetched for the other stream.
+    ends: dict[str, int] = field(default_factory=dict)  # By stream: its whole length, where it has ended.
 
 
 Fetch = Callable[[str], bytes]
@@ -47,26 +50,28 @@ class LogReader:
         self._memory: OrderedDict[str, _Memory] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, pod: str, stream: Stream, cursor: int, *, quota: int, ended: bool, fetch: Fetch) -> LogChunks:
-        """Give what follows the cursor, at most LOG_READ_BYTES."""
+    def read(self, task: str, stream: Stream, cursor: int, *, quota: int, ended: bool, fetch: Fetch) -> LogChunks:
+        """Give what follows the cursor, at most LOG_READ_BYTES. `task` names the container's log among all."""
         tag = _STREAMS[stream]
-        memory = self._remember(pod)
+        memory = self._remember(task)
         shared = memory.frames.pop(tag, None)
         if shared is not None and time.monotonic() - shared[0] < _SHARED_SECONDS and shared[1] <= cursor and shared[2] >= ended:
             frames = shared[3]
         else:
             frames = self._fetch(memory, tag, cursor, ended, fetch)
-        return _answer(frames, cursor, quota=quota, ended=ended)
+        found = _answer(frames, cursor, quota=quota, ended=ended)
+        return self.cut_off(task, stream, found.cursor, found.chunks) if found.complete and found.cursor else found
 
-    def drop(self, pod: str) -> None:
-        """Forget a container's log."""
-        with self._lock:
-            self._memory.pop(pod, None)
+    def cut_off(self, task: str, stream: Stream, cursor: int, chunks: tuple[LogChunk, ...] = ()) -> LogChunks:
+        """The log of a container that has ended, or is gone, and of which nothing but these chunks can be read."""
+        if self._remember(task).ends.get(_STREAMS[stream]) != cursor:
+            chunks = (*chunks, LogChunk(cursor, b"", marker=_CUT_OFF))
+        return LogChunks(chunks, cursor, complete=True, drained=True)
 
-    def _remember(self, pod: str) -> _Memory:
+    def _remember(self, task: str) -> _Memory:
         with self._lock:
-            memory = self._memory.setdefault(pod, _Memory())
-            self._memory.move_to_end(pod)
+            memory = self._memory.setdefault(task, _Memory())
+            self._memory.move_to_end(task)
             while len(self._memory) > _REMEMBERED:
                 self._memory.popitem(last=False)
             return memory
@@ -87,6 +92,8 @@ class LogReader:
         for at, frame in lines:
             if frame.stream == tag and frame.offset <= cursor:
                 memory.times[tag] = (frame.offset, at)
+            if frame.last:
+                memory.ends[frame.stream] = frame.offset
         if not since or (other_since and since <= other_since):  # Nothing of the other stream is missing from where it stood.
             rest = [frame for _, frame in lines if frame.stream == other]
             memory.frames[other] = (asked_at, other_offset if since else 0, ended, rest)

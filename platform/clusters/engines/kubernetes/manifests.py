@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,7 +169,7 @@ def pod(plan: Plan, place: int, config: KubernetesConfig) -> Json:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "tolerations": _tolerations(config),
-        "containers": [_container(plan, place, config)],
+        "containers": [_container(plan, place, config), *([_keeper(plan, task, config)] if plan.gate.keeps_outputs else [])],
         "volumes": _volumes(plan, task),
     }
     if plan.gate.hosts:
@@ -185,7 +186,8 @@ def pod(plan: Plan, place: int, config: KubernetesConfig) -> Json:
     if config.image_pull_secrets or own:
         spec["imagePullSecrets"] = [{"name": name} for name in (*config.image_pull_secrets, *own)]
     if workload.image.unchecked:  # A node may have it for another tenant: the registry is asked with this one's account.
-        spec["containers"][0]["imagePullPolicy"] = "Always"
+        for container in spec["containers"]:
+            container["imagePullPolicy"] = "Always"
     return {**document, "spec": spec}
 
 
@@ -233,7 +235,7 @@ def _container(plan: Plan, place: int, config: KubernetesConfig) -> Json:
         "image": plan.image,
         "env": _environment(plan, place, config, places),
         "resources": {"requests": requests, "limits": amounts},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": _closed(),
         "volumeMounts": _mounts(plan, task),
         "terminationMessagePolicy": "File",
     }
@@ -245,6 +247,27 @@ def _container(plan: Plan, place: int, config: KubernetesConfig) -> Json:
     else:
         container["command"] = argv
     return container
+
+
+def _closed() -> Json:
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def _keeper(plan: Plan, task: TaskWorkload, config: KubernetesConfig) -> Json:
+    """What keeps the task's files after its end. It asks for nothing, so that nodes take as many tasks as without it; where cores
+    are a task's own, all containers have to ask for what they may use."""
+    bound, own = {"cpu": "500m", "memory": "128Mi"}, {"cpu": "10m", "memory": "64Mi"}
+    resources = (
+        {"requests": own, "limits": own} if task.cpu_exclusive else {"requests": dict.fromkeys(bound, "0"), "limits": bound}
+    )
+    return {
+        "name": names.KEEPER,
+        "image": plan.image,
+        "command": ["/bin/sh", "-c", literal(wrapper.KEEPER_SCRIPT), "berth", str(math.ceil(config.outputs_patience_seconds))],
+        "resources": resources,
+        "securityContext": _closed(),
+        "volumeMounts": [{"name": "own", "mountPath": wrapper.ROOT}],
+    }
 
 
 def _environment(plan: Plan, place: int, config: KubernetesConfig, places: _Places) -> list[Json]:

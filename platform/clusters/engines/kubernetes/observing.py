@@ -26,7 +26,6 @@ from clusters.engines.kubernetes.stopping import Stopper
 logger = logging.getLogger("berth.engines.kubernetes")
 
 _BEGIN_SECONDS = 20.0  # How long after a gang's first end its other tasks may begin.
-_LATE_SECONDS = 3.0
 _ASK_SECONDS = 5.0
 _ASKED_MAX = 3  # Objects without pods in one look: where a queue of the cluster's is full there are hundreds of them.
 _DRIVEN_MAX = 200  # Attempts for which something is done in one look; the others come with the next.
@@ -147,10 +146,7 @@ class AttemptView:
         if not gate.released or not alive:
             return False
         if gate.stop is not None:
-            due = [pod for pod in alive if _needs_end(pod, gate)]
-            for pod in due:
-                self._stopper.end_pod(gate, pod)
-            return bool(due)
+            return self._stopper.end_due(gate, alive)
         gated = [pod for pod in alive if states.is_gated(pod)]
         for pod in gated:
             self._pods.release(gate.namespace, pod["metadata"]["name"], pod["metadata"]["uid"])
@@ -265,14 +261,6 @@ def _task_of(pod: Json) -> TaskName | None:
 def _age(pod: Json) -> tuple[str, str]:
     """The oldest first."""
     return str(pod["metadata"].get("creationTimestamp", "")), str(pod["metadata"].get("uid", ""))
-
-
-def _needs_end(pod: Json, gate: Gate) -> bool:
-    """Whether it was not told of the stop yet, or is there although its time is over."""
-    assert gate.stop is not None
-    deadline = states.read_time(pod["metadata"].get("deletionTimestamp"))
-    late = timedelta(seconds=_LATE_SECONDS)
-    return deadline is None or deadline > gate.stop.kill_at + late or datetime.now(UTC) > gate.stop.kill_at + late
 
 
 def _hold_back(gate: Gate, tasks: Sequence[TaskObservation]) -> list[TaskObservation]:

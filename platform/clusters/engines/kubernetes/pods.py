@@ -88,11 +88,11 @@ class Pods:
             self._cache.put(self._api.delete(_path(pod), options))
 
     def let_go(self, pod: Json) -> None:
-        """Remove a pod that is over: without grace, and without our finalizer."""
+        """Remove a pod that is over: without grace, but for a keeper that ends then, and without our finalizer."""
         metadata = pod["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             if not metadata.get("deletionTimestamp"):
-                options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
+                options = {"gracePeriodSeconds": int(states.is_kept(pod)), "preconditions": {"uid": metadata["uid"]}}
                 self._api.delete(_path(pod), options)
         change = {"metadata": {"uid": metadata["uid"], "$deleteFromPrimitiveList/finalizers": [names.FINALIZER]}}
         with contextlib.suppress(NotFound, Conflict):  # Finalizers of others stay, or go meanwhile.

@@ -32,7 +32,8 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StopRecord:
-    """A stop that was asked for. `tasks` are those that were alive then; times are by the platform's clock."""
+    """A stop that was asked for. `tasks` are those that were alive then; times are by the platform's clock. `is_told`: all of
+    them know of it, with this end of their grace, or their pods are being deleted."""
 
     cause: StopCause
     signal: str
@@ -40,6 +41,7 @@ class StopRecord:
     kill_at: datetime
     tasks: tuple[TaskName, ...]
     target: SignalTarget = SignalTarget.ALL  # A stop that an older release recorded.
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Gate:
     log_quota_bytes: int = 0
     together: bool = False  # Its tasks wait for the start object.
     framed: bool = True  # Its containers' logs are written by the wrapper.
+    keeps_outputs: bool = False  # Its pods have a keeper beside the task.
     objects: tuple[str, ...] = ()  # The kinds of what it has beside pods, as the API calls them.
     hosts: tuple[str, ...] = ()  # Addresses by names, in the order of the tasks; empty: pods' addresses.
     parent: str = ""  # The kind of object whose controller makes the pods; "": the engine makes them.
@@ -133,6 +136,7 @@ def new_gate(
         log_quota_bytes=quota,
         together=len(workload.tasks) > 1,
         framed=framed,
+        keeps_outputs=framed and workload.keeps_outputs,
         objects=objects,
         hosts=hosts,
         parent=parent,
@@ -200,6 +204,7 @@ def _attempt_document(gate: Gate) -> Json:
         "log_quota_bytes": gate.log_quota_bytes,
         "together": gate.together,
         "framed": gate.framed,
+        **({"keeps_outputs": True} if gate.keeps_outputs else {}),
         "objects": list(gate.objects),
         "hosts": list(gate.hosts),
         **({"parent": gate.parent, "chosen": [[pod.name, pod.uid] for pod in gate.chosen]} if gate.parent else {}),
@@ -217,6 +222,7 @@ def _attempt_document(gate: Gate) -> Json:
             "asked_at": stop.asked_at.isoformat(),
             "kill_at": stop.kill_at.isoformat(),
             "tasks": [[task.role, task.index] for task in stop.tasks],
+            "told": stop.is_told,
         },
         "verdicts": [[task.role, task.index, why] for task, why in sorted(gate.verdicts.items(), key=lambda item: str(item[0]))],
     }
@@ -243,6 +249,7 @@ def _read(data: Any, attempt_id: uuid.UUID, version: str) -> Gate:
         log_quota_bytes=int(data.get("log_quota_bytes", 0)),
         together=bool(data.get("together")),
         framed=bool(data.get("framed", True)),
+        keeps_outputs=bool(data.get("keeps_outputs")),
         objects=tuple(str(kind) for kind in data.get("objects", ())),
         hosts=tuple(str(host) for host in data.get("hosts", ())),
         parent=str(data.get("parent", "")),
@@ -258,6 +265,7 @@ def _read(data: Any, attempt_id: uuid.UUID, version: str) -> Gate:
             datetime.fromisoformat(stop["kill_at"]),
             tuple(TaskName(str(role), int(index)) for role, index in stop["tasks"]),
             SignalTarget(stop.get("target", SignalTarget.ALL)),
+            bool(stop.get("told")),
         ),
         verdicts={TaskName(str(role), int(index)): str(why) for role, index, why in data.get("verdicts", ())},
         version=version,
@@ -284,7 +292,9 @@ def with_stop(gate: Gate, intent: StopRecord) -> Gate:
     """Add a stop: the first cause stands, and the earliest end of the grace counts."""
     if gate.stop is None:
         return replace(gate, stop=intent)
-    return replace(gate, stop=replace(gate.stop, kill_at=min(gate.stop.kill_at, intent.kill_at)))
+    if intent.kill_at >= gate.stop.kill_at:
+        return gate
+    return replace(gate, stop=replace(gate.stop, kill_at=intent.kill_at, is_told=False))
 
 
 def today() -> date:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation, TaskState
-from clusters.engines.kubernetes.names import CONTAINER, SCHEDULING_GATE
+from clusters.engines.kubernetes.names import CONTAINER, KEEPER, SCHEDULING_GATE
 from clusters.engines.kubernetes.record import Gate, GateTask, StopRecord
 from clusters.engines.kubernetes.wrapper import CANNOT_START
 
@@ -109,8 +109,17 @@ def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
 
 def container_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """The status of the task's container; empty as long as it has none."""
+    return _status_of(pod, CONTAINER)
+
+
+def _status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any]:
     found = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((item for item in found if item.get("name") == CONTAINER), {})
+    return next((item for item in found if item.get("name") == container), {})
+
+
+def is_kept(pod: Mapping[str, Any]) -> bool:
+    """Whether a keeper is there, through which the task's files can be read."""
+    return "running" in (_status_of(pod, KEEPER).get("state") or {})
 
 
 def container_image(pod: Mapping[str, Any]) -> str:

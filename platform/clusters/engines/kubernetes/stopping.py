@@ -1,8 +1,16 @@
-"""`stop` and `forget`: intents on the gate before anything is deleted, so that the next caller can go on with them."""
+"""`stop` and `forget`: intents on the gate before anything is done, so that the next caller can go on with them.
+
+A task that runs is told from inside its container, and its pod stays until it is forgotten: the kubelet takes the containers of a
+deleted pod away within a second of their end, with what they wrote last. Where it cannot be told, and where nothing runs yet, its
+pod is deleted with its grace.
+"""
 
 from __future__ import annotations
 
-import time
+import contextlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -17,28 +25,25 @@ from kernel.signals import SignalTarget
 _ROUNDS = 5  # Others change the gate only a few times in its life.
 _BUSY = "The attempt's gate is being changed by others."
 
-_ROOM_SECONDS = 3.0  # For the kubelet, past the end of a grace.
-_AGAIN_SECONDS = 5.0
+_TELL_SECONDS = 10.0  # After which a stop that its caller has not carried through is carried through by another.
+_LATE_SECONDS = 3.0  # For a container, past the end of its grace.
 
 
-class Signals(Protocol):
-    """Programs beside a task. Both may fail silently: the kubelet's TERM and its KILL after the first grace come anyway."""
+class Stops(Protocol):
+    """Tells tasks from inside their containers."""
 
-    def name(self, pod: Json, signal: str, target: SignalTarget) -> None:
-        """Tell the wrapper which signal the kubelet's TERM stands for, and which processes get it."""
-        ...
-
-    def kill(self, pod: Json) -> None:
-        """Kill everything in the container."""
+    def tell(self, pod: Json, signal: str, target: SignalTarget, grace_seconds: float) -> bool:
+        """Have the task stopped: the signal to the processes of the target, KILL to all after the grace. Told again, the grace
+        can only become shorter. False: it is not certain that the task was told."""
         ...
 
 
 class Stopper:
     """Stops and forgets attempts of one cluster. Threads share it."""
 
-    def __init__(self, spaces: tenancy.Tenancy, gates: Gates, pods: Pods, signals: Signals) -> None:
-        self._spaces, self._gates, self._pods, self._signals = spaces, gates, pods, signals
-        self._killed_at: dict[str, float] = {}
+    def __init__(self, spaces: tenancy.Tenancy, gates: Gates, pods: Pods, stops: Stops, parallel: int) -> None:
+        self._spaces, self._gates, self._pods, self._stops = spaces, gates, pods, stops
+        self._parallel = parallel
 
     def stop(self, stop: Stop) -> Stopping | Gone | Retry:
         """Raises EngineUnreachable."""
@@ -66,27 +71,29 @@ class Stopper:
             return Retry(attempt_id, "cluster_refuses", str(error), 5.0)
         return Retry(attempt_id, "cluster_changed", _BUSY)
 
-    def end_pod(self, gate: Gate, pod: Json) -> None:
-        """Delete a pod by the stop on its gate. The kubelet holds to the grace of the first delete (1.35, containerd 1.6): one
-        that became shorter is enforced by a program in the container."""
+    def end_due(self, gate: Gate, alive: Sequence[Json]) -> bool:
+        """Delete the pods of a stop that was not carried through, or whose time is over; whether there were any."""
         assert gate.stop is not None
-        deadline = states.read_time(pod["metadata"].get("deletionTimestamp"))
-        is_unusual = gate.stop.signal != "TERM" or gate.stop.target is not SignalTarget.PROGRAMS
-        if deadline is None and is_unusual and gate.framed and states.is_running(pod):
-            self._signals.name(pod, gate.stop.signal, gate.stop.target)
-        self._pods.end(pod, gate.stop.kill_at)
-        sooner = deadline is not None and deadline > gate.stop.kill_at + timedelta(seconds=_ROOM_SECONDS)
-        left = (gate.stop.kill_at - datetime.now(UTC)).total_seconds()
-        if gate.framed and states.is_running(pod) and (left < -_ROOM_SECONDS or (sooner and left <= 0)):
-            self._kill(pod)
+        due = [pod for pod in alive if _is_due(pod, gate.stop, datetime.now(UTC))]
+        for pod in due:
+            self._pods.end(pod, gate.stop.kill_at)
+        return bool(due)
 
-    def _kill(self, pod: Json) -> None:
-        """Now and then, not at every look: what is beyond reach stays so for a while."""
-        uid, now = str(pod["metadata"]["uid"]), time.monotonic()
-        if now - self._killed_at.get(uid, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
-            self._killed_at = {key: at for key, at in self._killed_at.items() if now - at < 10 * _AGAIN_SECONDS}
-            self._killed_at[uid] = now
-            self._signals.kill(pod)
+    def _end(self, gate: Gate, alive: Sequence[Json]) -> None:
+        """Tell the tasks, and write down that they were."""
+        stop = gate.stop
+        assert stop is not None
+
+        def end(pod: Json) -> None:
+            grace = max(0.0, (stop.kill_at - datetime.now(UTC)).total_seconds())
+            runs = gate.framed and states.is_running(pod) and not states.is_out_of_contact(pod)
+            if not runs or not self._stops.tell(pod, stop.signal, stop.target, grace):
+                self._pods.end(pod, stop.kill_at)
+
+        with ThreadPoolExecutor(min(self._parallel, len(alive)), thread_name_prefix="kubernetes-stop") as pool:
+            list(pool.map(end, alive))
+        with contextlib.suppress(Conflict, NotFound):  # Then somebody else goes on with it.
+            self._gates.replace(replace(gate, stop=replace(stop, is_told=True)))
 
     def _stop(self, stop: Stop) -> Stopping | Gone | Retry | None:
         """One try; None: another caller changed the gate meanwhile."""
@@ -118,8 +125,8 @@ class Stopper:
                 gate = self._gates.replace(intended)
         except (Conflict, NotFound):
             return None
-        for pod in alive:
-            self.end_pod(gate, pod)
+        if gate.stop is not None and not gate.stop.is_told:
+            self._end(gate, alive)
         return Stopping(stop.attempt_id)
 
     def _forget(self, attempt_id: AttemptId, *, is_first: bool) -> Forgotten | Retry | None:
@@ -165,3 +172,11 @@ class Stopper:
         self._gates.replace(gate.buried(today()))
         for pod in pods:
             self._pods.let_go(pod)
+
+
+def _is_due(pod: Json, stop: StopRecord, now: datetime) -> bool:
+    """Whether a pod that is alive was neither told nor deleted, or has not ended in its time."""
+    if now > stop.kill_at + timedelta(seconds=_LATE_SECONDS):
+        return True
+    is_left = not stop.is_told and now > stop.asked_at + timedelta(seconds=_TELL_SECONDS)
+    return is_left and not pod["metadata"].get("deletionTimestamp")

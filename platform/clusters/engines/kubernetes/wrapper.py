@@ -9,11 +9,11 @@ as lines of ASCII, `O<offset>:<base64>` on its standard output and `E<offset>:<b
 the container is written by one process, so lines never mix. Offsets count the task's bytes, so a reader can tell a gap.
 `O<offset>!<count>` says that so many bytes past the quota were dropped, `O<offset>.` that the stream has ended.
 
-*Stop.* The kubelet sends TERM to the first process, which passes it on: at once to those processes that handle it, and to the
-others but shells when these have ended; to all where none handles it. (Every shell handles INT, by leaving its script.) The file
-`signal`, which a program started beside the task writes just before, names another signal and other processes. The container ends
-when none of them is left; the kubelet ends it after the grace. What /proc says of a process is read at once: bash seeks between
-lines, and the kernel writes them anew.
+*Stop.* A program started beside the task names signal, processes and grace in files, and sends TERM to the first process; so
+does the kubelet, without files, where the pod is deleted. It is passed on: at once to those processes that handle it, and to
+the others but shells when these have ended; to all where none handles it. (Every shell handles INT, by leaving its script.) The
+container ends when none of them is left, or after the grace, when all are killed but those that still write the output down. What
+/proc says of a process is read at once: bash seeks between lines, and the kernel writes them anew.
 
 *User.* The pod's user has no name in the image. Only an image that lets all users write its /etc/passwd gets a line for it.
 
@@ -39,6 +39,8 @@ CANNOT_START = "berth: cannot start "
 LINE_BYTES = 12_000  # Of a stream in one line: with base64 below the 16 KiB at which runtimes cut lines.
 FRAME_BYTES_MAX = 64 * 1024
 _READ_BYTES = 65_536  # What a pipe holds.
+_KILL_ROUNDS = 50  # A task that forks faster than it is killed: then all at once, with what reads its output.
+_LOOK_SECONDS = 5
 _DRAIN_SECONDS = 5  # How long output of processes that outlive the task is waited for.
 
 SCRIPT = f"""\
@@ -85,7 +87,7 @@ relay() {{
   fi
   printf '%s%s.\\n' "$1" "$at"
 }}
-stopped= again= main= other=
+stopped= again= main= other= timer= self=
 look() {{
   text=$(dd if="/proc/$1/status" bs=8192 count=1)
   [ -n "$text" ] || return 1
@@ -95,9 +97,40 @@ look() {{
   set -- ${{text#*SigCgt:}} && mask=$1
   case $state in Z|X) return 1 ;; esac
 }} 2>/dev/null
+is_own() {{
+  up=$1
+  while [ "$up" -gt 1 ]; do
+    case " $out $err $other $timer $self " in *" $up "*) return 0 ;; esac
+    look "$up" || return 1
+    up=$parent
+  done
+  return 1
+}}
+now() {{ read -r up rest </proc/uptime && now=${{up%.*}}${{up#*.}}; }}
+kill_in_time() {{
+  read -r self rest </proc/self/stat
+  until now && read -r last <"$run/kill_at" && [ "$now" -ge "$last" ]; do pause; done
+  kill -s KILL "$main"
+  rounds=0
+  while :; do
+    left=
+    for folder in /proc/[0-9]*; do
+      pid=${{folder#/proc/}}
+      [ "$pid" -ne 1 ] && look "$pid" && ! is_own "$pid" || continue
+      left=1
+      kill -s KILL "$pid"
+    done
+    [ -n "$left" ] || return 0
+    rounds=$((rounds + 1))
+    [ "$rounds" -lt {_KILL_ROUNDS} ] || kill -s KILL -- -1
+  done
+}} 2>/dev/null
 pause() {{ sleep 0.1 2>/dev/null || sleep 1; }}
 forward() {{
-  stopped=1 again=1 name=TERM number=15 target=programs
+  again=1
+  [ -z "$stopped" ] || return 0
+  mkdir "$run/told"
+  stopped=1 name=TERM number=15 target=programs
   [ ! -s "$run/signal" ] || {{ read -r name; read -r number target; }} <"$run/signal"
   told= later= children=
   for folder in /proc/[0-9]*; do
@@ -128,6 +161,8 @@ forward() {{
       fi ;;
     *) kill -s "$name" -- -1 ;;
   esac
+  ( trap '' HUP INT QUIT USR1 USR2 ALRM PIPE TERM; kill_in_time ) &
+  timer=$!
 }} 2>/dev/null
 linger() {{
   while :; do
@@ -135,7 +170,7 @@ linger() {{
     for folder in /proc/[0-9]*; do
       pid=${{folder#/proc/}}
       [ "$pid" -ne 1 ] && look "$pid" || continue
-      case $pid,$parent in *,0|"$other",*|*,"$other") ;; *) left=1 ;; esac
+      [ "$parent" -eq 0 ] || is_own "$pid" || left=1
     done
     [ -n "$left" ] || return 0
     pause
@@ -159,6 +194,7 @@ relay E <"$run/err" >&2 &
 err=$!
 trap - HUP INT QUIT USR1 USR2 ALRM PIPE
 trap forward TERM
+[ ! -d "$run/told" ] || forward
 begin=
 env --default-signal=INT,QUIT true 2>/dev/null && begin='env --default-signal=INT,QUIT'
 (
@@ -174,8 +210,20 @@ kill -s TERM -- -1 2>/dev/null
 ( sleep {_DRAIN_SECONDS}; kill -s KILL "$out" "$err" ) >/dev/null 2>&1 &
 await "$out"
 await "$err"
+: >"$run/ended"
 exit "$ended"
 """
+
+KEEPER_SCRIPT = f"""\
+left=$1
+trap 'exit 0' TERM
+while [ "$left" -gt 0 ]; do
+  [ ! -e {RUN}/ended ] || left=$((left - {_LOOK_SECONDS}))
+  sleep {_LOOK_SECONDS} &
+  wait $!
+done
+"""
+"""Keeps the files of a task that has ended until the pod is deleted, or for so many seconds."""
 
 TASK_SCRIPT = f"""\
 umask 077
@@ -206,11 +254,20 @@ exit
 """
 """The part that becomes the task's program: a shell of its own, in which no signal is ignored where `env` can see to it."""
 
-SIGNAL_SCRIPT = f'printf "%s\\n%s %s\\n" "$1" "$2" "$3" >{RUN}/signal'
-"""Names the signal that the next TERM stands for, by name and number, and which processes get it."""
-
-KILL_SCRIPT = "kill -s KILL -- -1"
-"""Kills the task and all beside it; the container's first process is out of reach, sees it, and ends."""
+STOP_SCRIPT = f"""\
+umask 077
+cd {RUN} && read -r up rest </proc/uptime || exit 1
+last=$((${{up%.*}}${{up#*.}} + $4))
+if [ ! -e kill_at ] || {{ read -r known <kill_at && [ "$last" -lt "$known" ]; }}; then
+  echo "$last" >"kill_at.$$" && mv "kill_at.$$" kill_at || exit 1
+fi
+[ ! -d told ] || exit 0
+printf '%s\\n%s %s\\n' "$1" "$2" "$3" >"signal.$$" && mv "signal.$$" signal || exit 1
+mkdir told 2>/dev/null || exit 0
+kill -s TERM 1
+"""
+"""Stops the task from beside it: the signal by name and number, which processes get it, and the grace in hundredths of a second.
+Repeated, it only brings the end of the grace forward. Times are those of /proc/uptime, which a shell can read by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 
 from clusters.engines.interface import OutputFile
 from clusters.engines.local import records
 from clusters.engines.local.launching import Launcher
 from clusters.engines.local.launching.verbs import Owner
+from clusters.engines.output_paths import FILES_MAX, matcher
 from kernel.file_names import path_of, text_of
-
-FILES_MAX = 100_000  # More names than anyone looks at; the rest stays in the directory until the attempt is forgotten.
 
 
 class Outputs:
@@ -29,11 +27,11 @@ class Outputs:
         listing = self._launcher.list_directory(
             self._root, self._work(attempt_id), owner, recursive=True, limit=FILES_MAX, patient=True
         )
-        wanted = [path.strip("/").removeprefix("./") for path in paths]
+        is_wanted = matcher(paths)
         return [
             OutputFile(text_of(entry.path), entry.size_bytes, entry.mode)
             for entry in listing.entries
-            if entry.kind == "file" and any(_matches(entry.path, path) for path in wanted)
+            if entry.kind == "file" and is_wanted(entry.path)
         ]
 
     def open(self, attempt_id: str, path: str) -> int:
@@ -52,10 +50,3 @@ class Outputs:
 
     def _work(self, attempt_id: str) -> str:
         return f"{records.ATTEMPTS}/{attempt_id}/{records.WORK}"
-
-
-def _matches(path: str, wanted: str) -> bool:
-    if wanted in (".", "") or path == wanted or path.startswith(f"{wanted}/"):
-        return True
-    parts, patterns = path.split("/"), wanted.split("/")
-    return len(parts) >= len(patterns) and all(map(fnmatch.fnmatchcase, parts, patterns))

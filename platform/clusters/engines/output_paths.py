@@ -11,7 +11,7 @@ FILES_MAX = 100_000  # More names than anyone looks at; the rest stays in the di
 def matcher(paths: Sequence[str]) -> Callable[[str], bool]:
     """Whether a path, relative to the working directory, is at, below or matches (`*`, `?`) one of the declared; "." is all."""
     wanted = [path.strip("/").removeprefix("./") for path in paths]
-    return lambda path: any(_matches(path, one) for one in wanted)
+    return lambda path: any(_matches(path, pattern) for pattern in wanted)
 
 
 def _matches(path: str, wanted: str) -> bool:

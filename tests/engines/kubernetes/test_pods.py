@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import select
+import tarfile
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from clusters.engines.interface import (
     AddressOf,
     Asker,
+    CodeRef,
     Ensured,
     ExitReason,
     FileOf,
@@ -361,6 +366,23 @@ def test_a_gpu_is_the_schedulers_to_give_and_the_shared_memory_is_bounded(place:
     place.bench.wait_for_end(workload.attempt_id)
     assert place.bench.read_all(workload.attempt_id, FIRST).split()[1] == b"32768"
     assert place.pod(workload.attempt_id)["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_code_too_large_for_an_object_is_carried_into_every_pod_before_any_begins(place: Place, tmp_path: Path) -> None:
+    noise = os.urandom(3_000_000)
+    archive = tmp_path / "code"
+    with tarfile.open(archive, "w:gz") as packed:
+        entry = tarfile.TarInfo("sub/noise")
+        entry.size = len(noise)
+        packed.addfile(entry, io.BytesIO(noise))
+    digest = shell("sha256sum <noise")
+    code = CodeRef("sha256:x", str(archive))
+    workload = replace(place.bench.workload(digest, digest), code=code, workdir="sub")
+    place.engine.ensure([workload])
+    ended = place.bench.wait_for_end(workload.attempt_id)
+    assert [task.exit and task.exit.code for task in ended] == [0, 0]
+    for task in ended:
+        assert place.bench.read_all(workload.attempt_id, task.name).startswith(hashlib.sha256(noise).hexdigest().encode())
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------------

@@ -43,12 +43,13 @@ from clusters.engines.interface import (
 from clusters.engines.kubernetes import checks, execution, metrics, names, states
 from clusters.engines.kubernetes.api import Api, ApiRefused, Forbidden, Json, NotFound
 from clusters.engines.kubernetes.cache import Cache, Key, prune_pod
+from clusters.engines.kubernetes.carrying import Carrier
 from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.inventory import take_inventory
 from clusters.engines.kubernetes.logs import LogReader, read_raw
 from clusters.engines.kubernetes.observing import AttemptView
-from clusters.engines.kubernetes.outputs import Outputs
+from clusters.engines.kubernetes.outputs import PodOutputs
 from clusters.engines.kubernetes.pods import Pods, in_order, is_task, pod_name
 from clusters.engines.kubernetes.record import Gate, GateUnreadable
 from clusters.engines.kubernetes.starting import Starter
@@ -78,9 +79,10 @@ class KubernetesEngine:
         self._starter = Starter(api, config, spaces, self._gates, self._pods, self._gate_cache)
         self._stopper = Stopper(spaces, self._gates, self._pods, execution.ExecStops(websocket), config.parallel)
         caches = (self._gate_cache, self._pod_cache)
-        self._view = AttemptView(api, config, caches, self._gates, self._pods, self._stopper)
+        self._carrier = Carrier(websocket, config.parallel)
+        self._view = AttemptView(api, config, caches, self._gates, self._pods, self._stopper, self._carrier)
         self._logs = LogReader()
-        self._outputs = Outputs(websocket, config.parallel)
+        self._outputs = PodOutputs(websocket, config.parallel, config.outputs_patience_seconds)
         self._purged_at = time.monotonic()
 
     # --- The contract ------------------------------------------------------------------------------------------------
@@ -180,6 +182,7 @@ class KubernetesEngine:
 
     def close(self) -> None:
         """End the watches."""
+        self._carrier.close()
         self._gate_cache.close()
         self._pod_cache.close()
 

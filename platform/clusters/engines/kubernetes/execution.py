@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import urlencode
 
 from clusters.engines.interface import EngineUnreachable, ExecRefused, TerminalSize
@@ -26,7 +26,8 @@ from clusters.engines.kubernetes.api import Json
 from kernel.signals import SignalTarget
 
 _STOP_SECONDS = 5.0
-_SILENT_SECONDS = 60.0  # After which a connection over which a program should send is taken for lost.
+SILENT_SECONDS = 60.0  # After which a connection over which a program should send is taken for lost.
+_SMALL_SECONDS = 120.0
 _INPUT, _OUTPUT, _ERRORS, _STATUS, _SIZE = range(5)
 _CHUNK_BYTES = 32 * 1024
 _OPCODES = (1, 2)  # Text and binary frames of RFC 6455.
@@ -205,12 +206,12 @@ def run_to_end(connection: Any, seconds: float) -> int | None:
 
 
 def read_output(connection: Any, bytes_max: int) -> tuple[int | None, bytes]:
-    """What a small program without input prints, at most `bytes_max` of it, and its exit code: None where the connection ended
-    before it."""
+    """What a small program without input prints, at most `bytes_max` of it, and its exit code: None where the connection, or the
+    time for it, ended before."""
     found = bytearray()
     code = None
     try:
-        for channel, data in _messages(connection):
+        for channel, data in _messages(connection, _SMALL_SECONDS):
             if channel == _STATUS:
                 code = read_status(data)
                 break
@@ -222,13 +223,14 @@ def read_output(connection: Any, bytes_max: int) -> tuple[int | None, bytes]:
     return code, bytes(found[:bytes_max])
 
 
-def stream_output(connection: Any) -> int:
-    """A descriptor to read what a program without input prints; its end is that of the program, or of the connection."""
+def stream_output(connection: Any, seconds: float) -> int:
+    """A descriptor to read what a program without input prints; its end is that of the program, of the connection, or of the
+    time."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
 
     def move() -> None:
         try:
-            for channel, data in _messages(connection):
+            for channel, data in _messages(connection, seconds):
                 if channel == _STATUS:
                     return
                 while data:
@@ -243,11 +245,25 @@ def stream_output(connection: Any) -> int:
     return read_end
 
 
-def _messages(connection: Any) -> Iterator[tuple[int, bytes]]:
-    """Channel and bytes of each message of an exec, to its status or to the end of the connection."""
-    connection.sock.settimeout(_SILENT_SECONDS)
+def write_input(connection: Any, file: BinaryIO) -> int | None:
+    """Give a program that knows how much it is to read what the file holds; its exit code, None where the connection ended first.
+    A program that ends before is not written to for longer than the connection takes."""
+    connection.sock.settimeout(SILENT_SECONDS)
     try:
-        while True:
+        while piece := file.read(_CHUNK_BYTES):
+            connection.write_channel(_INPUT, piece)
+    except Exception as error:
+        if not _is_connections(error):
+            raise
+    return read_output(connection, _CHUNK_BYTES)[0]
+
+
+def _messages(connection: Any, seconds: float) -> Iterator[tuple[int, bytes]]:
+    """Channel and bytes of each message of an exec, to its status, or to the end of the connection or of the time."""
+    deadline = time.monotonic() + seconds
+    connection.sock.settimeout(SILENT_SECONDS)
+    try:
+        while time.monotonic() < deadline:
             opcode, data = connection.sock.recv_data()
             if opcode not in _OPCODES:
                 return

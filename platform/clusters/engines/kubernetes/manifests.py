@@ -169,9 +169,11 @@ def pod(plan: Plan, place: int, config: KubernetesConfig) -> Json:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "tolerations": _tolerations(config),
-        "containers": [_container(plan, place, config), *([_keeper(plan, task, config)] if plan.gate.keeps_outputs else [])],
+        "containers": [_container(plan, place, config), *_keeper(plan, task, config)],
         "volumes": _volumes(plan, task),
     }
+    if plan.gate.code:
+        spec["initContainers"] = [_beside(plan, names.CARRIER, wrapper.AWAIT_CODE_SCRIPT, task)]
     if plan.gate.hosts:
         spec["subdomain"] = names.service_name(workload.attempt_id)
     if config.node_selector:
@@ -186,7 +188,7 @@ def pod(plan: Plan, place: int, config: KubernetesConfig) -> Json:
     if config.image_pull_secrets or own:
         spec["imagePullSecrets"] = [{"name": name} for name in (*config.image_pull_secrets, *own)]
     if workload.image.unchecked:  # A node may have it for another tenant: the registry is asked with this one's account.
-        for container in spec["containers"]:
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
             container["imagePullPolicy"] = "Always"
     return {**document, "spec": spec}
 
@@ -253,17 +255,23 @@ def _closed() -> Json:
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def _keeper(plan: Plan, task: TaskWorkload, config: KubernetesConfig) -> Json:
-    """What keeps the task's files after its end. It asks for nothing, so that nodes take as many tasks as without it; where cores
-    are a task's own, all containers have to ask for what they may use."""
+def _keeper(plan: Plan, task: TaskWorkload, config: KubernetesConfig) -> list[Json]:
+    """What keeps the task's files after its end."""
+    patience = str(math.ceil(config.outputs_patience_seconds))
+    return [_beside(plan, names.KEEPER, wrapper.KEEPER_SCRIPT, task, patience)] if plan.gate.keeps_outputs else []
+
+
+def _beside(plan: Plan, name: str, script: str, task: TaskWorkload, *words: str) -> Json:
+    """A container of ours before or beside the task's. It asks for nothing, so that nodes take as many tasks as without it; where
+    cores are a task's own, all containers have to ask for what they may use."""
     bound, own = {"cpu": "500m", "memory": "128Mi"}, {"cpu": "10m", "memory": "64Mi"}
     resources = (
         {"requests": own, "limits": own} if task.cpu_exclusive else {"requests": dict.fromkeys(bound, "0"), "limits": bound}
     )
     return {
-        "name": names.KEEPER,
+        "name": name,
         "image": plan.image,
-        "command": ["/bin/sh", "-c", literal(wrapper.KEEPER_SCRIPT), "berth", str(math.ceil(config.outputs_patience_seconds))],
+        "command": ["/bin/sh", "-c", literal(script), "berth", *words],
         "resources": resources,
         "securityContext": _closed(),
         "volumeMounts": [{"name": "own", "mountPath": wrapper.ROOT}],

@@ -23,7 +23,7 @@ STARTED = "berth.dev/started-at"  # An annotation: its change makes the kubelet 
 
 FINALIZER = "berth.dev/observed"
 SCHEDULING_GATE = "berth.dev/released"
-CONTAINER, KEEPER = "task", "outputs"
+CONTAINER, KEEPER, CARRIER = "task", "outputs", "code"
 
 GATE, TASK, FILES, START, SECRETS = "gate", "task", "files", "start", "secrets"
 ACCOUNT, ROUTES, NAMES = "account", "routes", "names"

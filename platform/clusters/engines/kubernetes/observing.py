@@ -16,6 +16,7 @@ from clusters.engines.interface import AttemptObservation, Observations, TaskNam
 from clusters.engines.kubernetes import manifests, names, states
 from clusters.engines.kubernetes.api import AlreadyExists, Api, ApiRefused, Conflict, Json, NotFound
 from clusters.engines.kubernetes.cache import Cache, by_label
+from clusters.engines.kubernetes.carrying import Carrier
 from clusters.engines.kubernetes.config import OBJECT_KINDS, PODS, KubernetesConfig
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.patience import Patience
@@ -35,11 +36,18 @@ class AttemptView:
     """Looks at one cluster."""
 
     def __init__(
-        self, api: Api, config: KubernetesConfig, caches: tuple[Cache, Cache], gates: Gates, pods: Pods, stopper: Stopper
+        self,
+        api: Api,
+        config: KubernetesConfig,
+        caches: tuple[Cache, Cache],
+        gates: Gates,
+        pods: Pods,
+        stopper: Stopper,
+        carrier: Carrier,
     ) -> None:
         self._api, self._config = api, config
         self._gate_cache, self._pod_cache = caches
-        self._gates, self._pods, self._stopper = gates, pods, stopper
+        self._gates, self._pods, self._stopper, self._carrier = gates, pods, stopper, carrier
         self._asked_at: dict[uuid.UUID, float] = {}
         self._patience = Patience(config)
 
@@ -154,6 +162,8 @@ class AttemptView:
             return True
         if self._give_up(gate, alive):
             return True
+        if gate.code:
+            self._carrier.carry(gate.code, alive)
         return gate.together and self._start_together(gate, pods, alive)
 
     def _choose(self, gate: Gate, pods: list[Json], *, is_asked: bool) -> bool:
@@ -192,7 +202,7 @@ class AttemptView:
             return False
         places = in_order(gate, pods)
         addresses = [str((pod or {}).get("status", {}).get("podIP", "")) for pod in places]
-        if not all(addresses):
+        if not all(addresses) or (gate.code and not all(map(states.has_code, pods))):
             return False
         document = manifests.start(gate, gate.hosts or addresses, self._config)
         with contextlib.suppress(AlreadyExists):

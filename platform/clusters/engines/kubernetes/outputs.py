@@ -16,16 +16,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from clusters.engines.interface import AttemptId, EngineUnreachable, OutputFile, OutputsLost, TaskName
 from clusters.engines.kubernetes import names, states, wrapper
 from clusters.engines.kubernetes.api import Json
-from clusters.engines.kubernetes.execution import Websockets, exec_path, read_output, stream_output
+from clusters.engines.kubernetes.execution import SILENT_SECONDS, Websockets, exec_path, read_output, stream_output
 from clusters.engines.output_paths import FILES_MAX, matcher
 from kernel.file_names import text_of
 
 _TOGETHER_BYTES, _TOGETHER_FILES, _TOGETHER_NAMES = 8 << 20, 200, 16 << 10  # Of small files that are read by one exec.
 _LISTING_BYTES_MAX = 64 << 20
+_BYTES_PER_SECOND = 256 << 10  # What comes more slowly is given up, until the next try.
+_SIZE, _MODE = re.compile(rb"[0-9]{1,15}"), re.compile(rb"[0-7]{1,5}")
 _NO_TOOL = 127
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._/-]")
 
@@ -54,18 +57,19 @@ class _Found:
     mode: int
 
 
-class Outputs:
+class PodOutputs:
     """Lists and reads. Threads share it; each remembers the attempt that it listed last."""
 
-    def __init__(self, websocket: Websockets, parallel: int) -> None:
-        self._websocket, self._parallel = websocket, parallel
+    def __init__(self, websocket: Websockets, parallel: int, patience_seconds: float) -> None:
+        self._websocket, self._parallel, self._patience = websocket, parallel, timedelta(seconds=patience_seconds)
         self._own = threading.local()
 
     def list_files(
         self, attempt_id: AttemptId, pods: Sequence[tuple[TaskName, Json | None]], paths: Sequence[str]
     ) -> list[OutputFile]:
         """Give the regular files that the paths mean. Raises OutputsLost, EngineUnreachable."""
-        there = [(name, pod) for name, pod in pods if pod is not None and states.is_kept(pod)]
+        latest = datetime.now(UTC) - self._patience  # Also of a keeper that its own task keeps from ending.
+        there = [(name, pod) for name, pod in pods if pod is not None and states.is_kept(pod) and not _has_ended(pod, latest)]
         if any(states.is_out_of_contact(pod) for _, pod in there):
             raise EngineUnreachable("A node with outputs is out of contact.")
         with ThreadPoolExecutor(min(self._parallel, max(1, len(there))), thread_name_prefix="kubernetes-outputs") as pool:
@@ -97,17 +101,18 @@ class Outputs:
             return ready.pop(path)
         batch = _take_together(path, found)
         if len(batch) < 2 and file.size_bytes > _TOGETHER_BYTES:
-            return stream_output(self._websocket(self._path(file.pod, _READ, _escaped(file.path))))
+            seconds = SILENT_SECONDS + file.size_bytes / _BYTES_PER_SECOND
+            return stream_output(self._websocket(self._path(file.pod, _READ, _escaped(file.path))), seconds)
         self._drop_ready()
-        words = [_escaped(found[one].path) for one in batch]
-        size = sum(found[one].size_bytes for one in batch)
+        words = [_escaped(found[name].path) for name in batch]
+        size = sum(found[name].size_bytes for name in batch)
         code, data = read_output(self._websocket(self._path(file.pod, _READ, *words)), size + 1)
         if code != 0 or len(data) != size:
             raise EngineUnreachable(f"The cluster gave {len(data)} of {size} bytes of the outputs.")
         at = 0
-        for one in batch:
-            ready[one] = _in_memory(data[at : at + found[one].size_bytes])
-            at += found[one].size_bytes
+        for name in batch:
+            ready[name] = _in_memory(data[at : at + found[name].size_bytes])
+            at += found[name].size_bytes
         return ready.pop(path)
 
     def _list(self, pod: Json) -> list[_Found] | None:
@@ -139,7 +144,7 @@ def read_listing(data: bytes) -> Iterator[tuple[str, int, int]]:
     given = 0
     while data and given < FILES_MAX:
         head, _, rest = data.partition(b"\n")
-        if not head.isdigit():
+        if not _SIZE.fullmatch(head):
             return
         count = int(head)
         *lines, rest = rest.split(b"\n", count)
@@ -148,7 +153,7 @@ def read_listing(data: bytes) -> Iterator[tuple[str, int, int]]:
             return
         for line, path in zip(lines, paths, strict=True):
             size, _, mode = line.partition(b" ")
-            if given < FILES_MAX and size.isdigit() and mode.isdigit():
+            if given < FILES_MAX and _SIZE.fullmatch(size) and _MODE.fullmatch(mode):
                 given += 1
                 yield os.fsdecode(path.removeprefix(b"./")), int(size), int(mode, 8)
 
@@ -156,14 +161,19 @@ def read_listing(data: bytes) -> Iterator[tuple[str, int, int]]:
 def _take_together(path: str, found: dict[str, _Found]) -> list[str]:
     """The file, and those of the same pod that follow it, as far as they are read by one exec."""
     pod, batch, size, letters = found[path].pod, [path], found[path].size_bytes, 0
-    later = sorted(one for one in found if one > path)
-    for one in later:
-        size += found[one].size_bytes
-        letters += len(_escaped(found[one].path))
-        if found[one].pod is not pod or size > _TOGETHER_BYTES or letters > _TOGETHER_NAMES or len(batch) >= _TOGETHER_FILES:
+    later = sorted(name for name in found if name > path)
+    for name in later:
+        size += found[name].size_bytes
+        letters += len(_escaped(found[name].path))
+        if found[name].pod is not pod or size > _TOGETHER_BYTES or letters > _TOGETHER_NAMES or len(batch) >= _TOGETHER_FILES:
             break
-        batch.append(one)
+        batch.append(name)
     return batch
+
+
+def _has_ended(pod: Json, before: datetime) -> bool:
+    ended = states.read_time(((states.container_status(pod).get("state") or {}).get("terminated") or {}).get("finishedAt"))
+    return ended is not None and ended < before
 
 
 def _escaped(path: str) -> str:

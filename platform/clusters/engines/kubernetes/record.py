@@ -78,6 +78,7 @@ class Gate:
     together: bool = False  # Its tasks wait for the start object.
     framed: bool = True  # Its containers' logs are written by the wrapper.
     keeps_outputs: bool = False  # Its pods have a keeper beside the task.
+    code: str = ""  # The platform's file that is carried into its pods.
     objects: tuple[str, ...] = ()  # The kinds of what it has beside pods, as the API calls them.
     hosts: tuple[str, ...] = ()  # Addresses by names, in the order of the tasks; empty: pods' addresses.
     parent: str = ""  # The kind of object whose controller makes the pods; "": the engine makes them.
@@ -123,6 +124,7 @@ def new_gate(
     parent: str = "",
     scheduler: str = "",
     queue: str = "",
+    code: str = "",
 ) -> Gate:
     """The gate of a workload that is about to be started."""
     return Gate(
@@ -142,6 +144,7 @@ def new_gate(
         parent=parent,
         scheduler=scheduler,
         queue=queue,
+        code=code,
     )
 
 
@@ -205,6 +208,7 @@ def _attempt_document(gate: Gate) -> Json:
         "together": gate.together,
         "framed": gate.framed,
         **({"keeps_outputs": True} if gate.keeps_outputs else {}),
+        **({"code": gate.code} if gate.code else {}),
         "objects": list(gate.objects),
         "hosts": list(gate.hosts),
         **({"parent": gate.parent, "chosen": [[pod.name, pod.uid] for pod in gate.chosen]} if gate.parent else {}),
@@ -250,6 +254,7 @@ def _read(data: Any, attempt_id: uuid.UUID, version: str) -> Gate:
         together=bool(data.get("together")),
         framed=bool(data.get("framed", True)),
         keeps_outputs=bool(data.get("keeps_outputs")),
+        code=str(data.get("code", "")),
         objects=tuple(str(kind) for kind in data.get("objects", ())),
         hosts=tuple(str(host) for host in data.get("hosts", ())),
         parent=str(data.get("parent", "")),

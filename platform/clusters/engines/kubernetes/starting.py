@@ -215,7 +215,7 @@ class Starter:
             volumes=storage.volumes_of(workload, self._config),
             groups=tuple(sorted({mount.group for mount in workload.mounts if mount.group})),
             code=storage.read_code(workload, self._config),
-            code_path=f"{wrapper.CODE}/code" if workload.code is not None else "",
+            code_path=_code_path(workload, gate),
         )
 
     def _new_gate(self, workload: Workload, namespace: str) -> Gate:
@@ -233,6 +233,7 @@ class Starter:
             parent="" if self._config.object_kind == PODS else self._config.object_kind,
             scheduler=ask.scheduler,
             queue=ask.queue,
+            code=storage.carried_code(workload, self._config),
         )
 
     def _kinds(self, workload: Workload) -> tuple[str, ...]:
@@ -273,6 +274,12 @@ class Starter:
         order = [low + (first + step) % (high - low) for step in range(high - low)]
         yield from (port for port in order if port not in taken)
         yield from order  # More ports are in use than there are: a number means several tasks then.
+
+
+def _code_path(workload: Workload, gate: Gate) -> str:
+    if workload.code is None:
+        return ""
+    return f"{wrapper.CARRIED if gate.code else wrapper.CODE}/code"
 
 
 def _has_names(workload: Workload) -> bool:

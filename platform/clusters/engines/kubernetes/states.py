@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation, TaskState
-from clusters.engines.kubernetes.names import CONTAINER, KEEPER, SCHEDULING_GATE
+from clusters.engines.kubernetes.names import CARRIER, CONTAINER, KEEPER, SCHEDULING_GATE
 from clusters.engines.kubernetes.record import Gate, GateTask, StopRecord
 from clusters.engines.kubernetes.wrapper import CANNOT_START
 
@@ -87,7 +87,7 @@ def observe_task(gate: Gate, place: int, pod: Mapping[str, Any] | None) -> TaskO
 
 def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
     """Why a task that has not begun waits, where that is no matter of course."""
-    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
+    waiting = _first_waiting(pod)
     reason, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))
     status = pod.get("status") or {}
     if reason in _BAD_IMAGE:
@@ -107,14 +107,30 @@ def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
     return None
 
 
+def _first_waiting(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Why the container whose turn it is does not run: the one that waits for the code comes before the task's."""
+    carrier = (_status_of(pod, CARRIER, "initContainerStatuses").get("state") or {}).get("waiting")
+    return carrier or (container_status(pod).get("state") or {}).get("waiting") or {}
+
+
 def container_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """The status of the task's container; empty as long as it has none."""
     return _status_of(pod, CONTAINER)
 
 
-def _status_of(pod: Mapping[str, Any], container: str) -> Mapping[str, Any]:
-    found = (pod.get("status") or {}).get("containerStatuses") or []
+def _status_of(pod: Mapping[str, Any], container: str, among: str = "containerStatuses") -> Mapping[str, Any]:
+    found = (pod.get("status") or {}).get(among) or []
     return next((item for item in found if item.get("name") == container), {})
+
+
+def waits_for_code(pod: Mapping[str, Any]) -> bool:
+    """Whether its init container runs, into which the code is written."""
+    return "running" in (_status_of(pod, CARRIER, "initContainerStatuses").get("state") or {})
+
+
+def has_code(pod: Mapping[str, Any]) -> bool:
+    """Whether its code was written whole."""
+    return "terminated" in (_status_of(pod, CARRIER, "initContainerStatuses").get("state") or {})
 
 
 def is_kept(pod: Mapping[str, Any]) -> bool:

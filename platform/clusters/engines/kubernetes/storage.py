@@ -93,13 +93,8 @@ def refuse_storage(workload: Workload, config: KubernetesConfig) -> tuple[str, s
         detail = "The cluster has neither a storage class for checkpoint directories nor the platform's directory on its nodes."
         return "storage_not_shared", detail
     code = workload.code
-    if code is not None and root_of(code.location, config) is None:
-        try:
-            size = os.stat(code.location).st_size
-        except OSError:
-            return "code_not_carried", "The code snapshot is neither on a shared path of the nodes nor readable by this worker."
-        if size > _CODE_BYTES_MAX:
-            return "code_not_carried", f"The code snapshot has {size} bytes; without a shared path it may have {_CODE_BYTES_MAX}."
+    if code is not None and root_of(code.location, config) is None and not os.access(code.location, os.R_OK):
+        return "code_not_carried", "The code snapshot is neither on a shared path of the nodes nor readable by this worker."
     return None
 
 
@@ -136,10 +131,18 @@ def needs_job_claim(workload: Workload, config: KubernetesConfig) -> bool:
 
 def read_code(workload: Workload, config: KubernetesConfig) -> bytes | None:
     """The code archive where it travels in an object. Raises OSError."""
-    if workload.code is None or root_of(workload.code.location, config) is not None:
+    if workload.code is None or root_of(workload.code.location, config) is not None or carried_code(workload, config):
         return None
     with open(workload.code.location, "rb") as file:
         return file.read(_CODE_BYTES_MAX)
+
+
+def carried_code(workload: Workload, config: KubernetesConfig) -> str:
+    """The code archive's file where it is too large for an object; "" else. Raises OSError."""
+    code = workload.code
+    if code is None or root_of(code.location, config) is not None or os.stat(code.location).st_size <= _CODE_BYTES_MAX:
+        return ""
+    return code.location
 
 
 def _shared(location: str, target: str, config: KubernetesConfig, *, read_only: bool = False) -> Volume:

@@ -33,6 +33,7 @@ ROOT = "/berth"  # An emptyDir.
 WORK, HOME, TEMPORARY, RUN = f"{ROOT}/work", f"{ROOT}/home", f"{ROOT}/tmp", f"{ROOT}/run"  # noqa: S108 - its own
 FILES, LATE_FILES = "/berth-files", f"{RUN}/files"  # A ConfigMap; what the script writes from its environment.
 CODE = "/berth-code"
+CARRIED = f"{ROOT}/code"
 CHECKPOINT = "/berth-checkpoint"
 USERS_FILE = "/etc/passwd"
 CANNOT_START = "berth: cannot start "
@@ -213,6 +214,26 @@ await "$err"
 : >"$run/ended"
 exit "$ended"
 """
+
+AWAIT_CODE_SCRIPT = f"""\
+trap 'exit 143' TERM
+umask 077
+mkdir -p {CARRIED} || exit 126
+until [ -e {CARRIED}/code ]; do
+  sleep 1 &
+  wait $!
+done
+"""
+"""Waits until the code is there."""
+
+TAKE_CODE_SCRIPT = f"""\
+umask 077
+part={CARRIED}/part.$$
+head -c "$1" >"$part" && [ "$(($(wc -c <"$part")))" -eq "$1" ] && mv "$part" {CARRIED}/code && exit 0
+rm -f "$part"
+exit 1
+"""
+"""Takes the code from its input, of so many bytes."""
 
 KEEPER_SCRIPT = f"""\
 left=$1

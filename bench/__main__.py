@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "HOUR": (("bench.live_hour",), "an hour of a live installation: its event log is decided again, and kept as a golden trace"),
     "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
+    "K1": (("bench.kubernetes_dispatch",), "pods: jobs of one pod on simulated nodes, against kube-scheduler alone"),
     "P14": (("bench.streams",), "streams: thousands of live attempts that print, into the store and how far behind"),
 }
 

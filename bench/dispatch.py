@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from bench import slurm_peer
@@ -111,18 +111,22 @@ def _berth(
         "BERTH_LOCAL_ISOLATION": "auto" if sandbox else "none",
     }
     with running_platform(profile=options.profile, **settings) as berth:
-        _run_noops(berth, bench, WARM_JOBS, array=False)
+        run_noops(berth, bench, WARM_JOBS)
         before = berth.cpu_seconds()
-        rate = _run_noops(berth, bench, options.jobs, array=array)
+        rate = run_noops(berth, bench, options.jobs, array=array)
         after = berth.cpu_seconds()
         used = {name: 1000 * (seconds - before.get(name, 0.0)) / options.jobs for name, seconds in after.items()}
         costs.setdefault(side, []).append(used)
         return rate
 
 
-def _run_noops(berth: RunningPlatform, bench: Bench, count: int, *, array: bool) -> float:
+SPEC: dict[str, object] = {"name": "noop", "command": ["true"], "resources": {"cpu": 1, "memory": MEMORY_BYTES_PER_SLOT}}
+
+
+def run_noops(
+    berth: RunningPlatform, bench: Bench, count: int, spec: Mapping[str, object] = SPEC, *, array: bool = False
+) -> float:
     """Jobs per second from the first submission until the last end is a row."""
-    spec: dict[str, object] = {"name": "noop", "command": ["true"], "resources": {"cpu": 1, "memory": MEMORY_BYTES_PER_SLOT}}
     stored_before = _ended(berth)
     began = time.monotonic()
     if array:

@@ -204,7 +204,8 @@ class Cluster:
         if not self.layout.simulated:
             self._store(dataclasses.replace(self.layout, simulated=True))
         self.control_plane.start("kwok")
-        create_simulated_nodes(self.api, number, gpus=gpus, model=model, prefix=prefix)
+        port = self.control_plane.ports["kwok"]
+        create_simulated_nodes(self.api, number, gpus=gpus, model=model, port=port, prefix=prefix)
 
     # --- How it is put together --------------------------------------------------------------------------------------
 

@@ -176,6 +176,7 @@ class ControlPlane:
         self.keys.issue("admin", "admin", ["system:masters"])
         for name in ("coredns", "kwok"):
             self.keys.issue(name, name, ["system:masters"])
+        self.keys.issue("simulated-nodes", "kwok", hosts=[self.address, LOOPBACK])
         for name in ("kube-controller-manager", "kube-scheduler"):
             self.keys.issue(name, f"system:{name}")
         for name in ("admin", "kube-controller-manager", "kube-scheduler", "coredns", "kwok"):
@@ -272,6 +273,8 @@ class ControlPlane:
             "manage-all-nodes": "false",
             "manage-nodes-with-annotation-selector": f"{SIMULATED}=fake",
             "node-lease-duration-seconds": NODE_LEASE_SECONDS,
+            "tls-cert-file": self.keys.certificate("simulated-nodes"),
+            "tls-private-key-file": self.keys.key("simulated-nodes"),
             "config": STAGES,
         }
 

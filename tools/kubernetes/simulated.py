@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tools.kubernetes.api import Api, ApiRefused
-from tools.kubernetes.control_plane import SIMULATED
+from tools.kubernetes.control_plane import LOOPBACK, SIMULATED
 
 CREATORS = 8  # Threads; the API server is what takes the time.
 NODES_PER_RACK = 32
 TOLERATION: Mapping[str, str] = {"key": SIMULATED, "operator": "Exists", "effect": "NoSchedule"}
 
 
-def simulated_node(number: int, *, gpus: int, model: str, prefix: str = "fake") -> dict[str, Any]:
-    """A node with 64 cores, 512 GiB and GPUs, named by its number."""
+def simulated_node(number: int, *, gpus: int, model: str, port: int, prefix: str = "fake") -> dict[str, Any]:
+    """A node with 64 cores, 512 GiB and GPUs, named by its number. On the port kwok answers as its kubelet."""
     name = f"{prefix}-{number:05d}"
     resources = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
     labels = {
@@ -34,11 +34,16 @@ def simulated_node(number: int, *, gpus: int, model: str, prefix: str = "fake") 
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": {SIMULATED: "fake"}},
         "spec": {"taints": [{"key": SIMULATED, "value": "fake", "effect": "NoSchedule"}]},
-        "status": {"capacity": resources, "allocatable": resources},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{"type": "InternalIP", "address": LOOPBACK}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        },
     }
 
 
-def create_simulated_nodes(api: Api, number: int, *, gpus: int, model: str, prefix: str = "fake") -> None:
+def create_simulated_nodes(api: Api, number: int, *, gpus: int, model: str, port: int, prefix: str = "fake") -> None:
     """Create as many; those that are there already stay as they are."""
 
     def create(node: dict[str, Any]) -> None:
@@ -49,5 +54,5 @@ def create_simulated_nodes(api: Api, number: int, *, gpus: int, model: str, pref
                 raise
 
     with ThreadPoolExecutor(CREATORS) as threads:
-        nodes = [simulated_node(each, gpus=gpus, model=model, prefix=prefix) for each in range(number)]
+        nodes = [simulated_node(each, gpus=gpus, model=model, port=port, prefix=prefix) for each in range(number)]
         list(threads.map(create, nodes))

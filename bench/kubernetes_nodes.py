@@ -1,0 +1,160 @@
+"""A Kubernetes control plane with nodes that kwok plays, and Berth beside it: for benchmarks of the Kubernetes engine.
+
+    with simulated_cluster(nodes=1_000) as cluster, berth_on(cluster) as berth:
+        berth.api("POST", "/jobs", {...})
+
+What Berth starts there runs for SECONDS and succeeds, unless the job asks for GPUs: then it runs on. Every container's log is the
+same file of the benchmark's, written as Berth's wrapper writes it; what is appended to it appears in the logs of all.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from bench.frame import BenchError, temporary_folder
+from bench.platforms import RunningPlatform, running_platform
+from tools.kubernetes.cluster import Cluster
+from tools.kubernetes.control_plane import NAMES
+from tools.kubernetes.programs import Programs
+from tools.kubernetes.simulated import TOLERATION
+from tools.progress import Stop
+
+CLUSTER, IMAGE, USER = "simulated", "bench.invalid/none:1", "berth"
+SECONDS = 1
+POOL_SECONDS_MAX = 300.0
+
+_KWOK = """\
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: task-ends}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+      - {key: '.metadata.deletionTimestamp', operator: DoesNotExist}
+      - {key: '.status.phase', operator: In, values: ["Running"]}
+      - {key: '.spec.containers.[].name', operator: In, values: ["task"]}
+      - {key: '.spec.containers.[].resources.limits["nvidia.com/gpu"]', operator: DoesNotExist}
+  delay: {durationMilliseconds: SECONDS000}
+  next:
+    statusTemplate: |
+      {{ $now := Now | Quote }}
+      phase: Succeeded
+      conditions:
+        - {type: Ready, status: "False", reason: PodCompleted, lastTransitionTime: {{ $now }}}
+        - {type: ContainersReady, status: "False", reason: PodCompleted, lastTransitionTime: {{ $now }}}
+      containerStatuses:
+      {{ range .spec.containers }}
+        - name: {{ .name | Quote }}
+          image: {{ .image | Quote }}
+          imageID: ""
+          ready: false
+          started: false
+          restartCount: 0
+          state:
+            terminated: {exitCode: 0, reason: Completed, startedAt: {{ $now }}, finishedAt: {{ $now }}}
+      {{ end }}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata: {name: all}
+spec:
+  logs: [{logsFile: LOG}]
+"""
+
+
+class SimulatedCluster(Cluster):
+    """A cluster on loopback whose containers all have one log."""
+
+    log: Path
+
+    def print_line(self, stream: str, offset: int, data: bytes) -> None:
+        """Append to the log of every container what its task prints at this offset; no data: the stream ends."""
+        words = f"{stream}{offset}:{base64.b64encode(data).decode()}" if data else f"{stream}{offset}."
+        kind = {"O": "stdout", "E": "stderr"}[stream]
+        with self.log.open("a") as file:
+            file.write(f"{datetime.now(UTC).isoformat().removesuffix('+00:00')}000Z {kind} F {words}\n")
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """What its programs have used so far."""
+        found = {}
+        for name in NAMES:
+            if pid := self.control_plane.processes.process(name):
+                times = psutil.Process(pid).cpu_times()
+                found[name] = times.user + times.system
+        return found
+
+    def memory_bytes(self) -> dict[str, int]:
+        """What its programs hold."""
+        pids = {name: self.control_plane.processes.process(name) for name in NAMES}
+        return {name: psutil.Process(pid).memory_info().rss for name, pid in pids.items() if pid}
+
+    def requests(self, user: str = USER) -> Counter[str]:
+        """How often this user has asked, by verb and resource: what the audit log still has."""
+        found: Counter[str] = Counter()
+        for path in sorted(self.control_plane.audit_log.parent.glob("audit*.log")):
+            with path.open() as lines:
+                for line in lines:
+                    with contextlib.suppress(ValueError):
+                        event = json.loads(line)
+                        about = event.get("objectRef") or {}
+                        part = f"/{about['subresource']}" if about.get("subresource") else ""
+                        if event["user"]["username"] == user and event["stage"] == "ResponseComplete":
+                            found[f"{event['verb']} {about.get('resource', '')}{part}"] += 1
+        return found
+
+
+@contextlib.contextmanager
+def simulated_cluster(*, nodes: int, gpus: int = 8) -> Iterator[SimulatedCluster]:
+    """The cluster while the block runs. Raises BenchError where its programs are missing."""
+    programs = Programs.cached()
+    if missing := programs.missing():
+        raise BenchError(f"not built yet: {', '.join(missing)}. `make kubernetes` builds them from their Go modules.")
+    with temporary_folder("kubernetes") as folder:
+        (folder / "logs").mkdir()
+        log = folder / "logs" / "all.log"
+        log.touch()
+        config = folder / "kwok.yaml"
+        config.write_text(_KWOK.replace("SECONDS", str(SECONDS)).replace("LOG", str(log)))
+        cluster = SimulatedCluster(folder / "cluster", programs, options={"kwok": [f"--config={config}"]}, dies_with_caller=True)
+        cluster.log = log
+        try:
+            cluster.up(nodes=0)
+            cluster.add_simulated_nodes(nodes, gpus=gpus)
+            yield cluster
+        except Stop as stop:
+            raise BenchError(str(stop)) from None
+        finally:
+            cluster.remove()
+
+
+@contextlib.contextmanager
+def berth_on(cluster: SimulatedCluster, *, profile: str = "embedded", nodes: int) -> Iterator[RunningPlatform]:
+    """A new platform to which the cluster was added, as soon as all its nodes are in pools; its local cluster takes no jobs."""
+    with running_platform(profile=profile) as berth:
+        config = {
+            "default_image": IMAGE,
+            "pod_addresses": True,
+            "tolerations": [dict(TOLERATION)],
+            "requests_per_second": 2_000.0,
+            "requests_burst": 2_000.0,
+        }
+        kubeconfig = cluster.kubeconfig_for(USER, ["system:masters"]).read_text()
+        body = {"name": CLUSTER, "kind": "kubernetes", "credentials": kubeconfig, "config": config}
+        berth.api("POST", "/clusters", body)
+        deadline = time.monotonic() + POOL_SECONDS_MAX
+        known = f"SELECT count(*) FROM clusters_node JOIN clusters_cluster c ON c.id = cluster_id WHERE c.name = '{CLUSTER}'"  # noqa: S608
+        while berth.rows(known)[0][0] < nodes:
+            if time.monotonic() > deadline:
+                raise BenchError(f"not all of {nodes} nodes are in a pool after {POOL_SECONDS_MAX:.0f} s")
+            time.sleep(0.5)
+        yield berth

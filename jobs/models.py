@@ -258,6 +258,7 @@ class Task(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     exit = models.JSONField(null=True)  # code, signal, reason, stop_cause, evidence
+    waiting = models.JSONField(null=True)  # What it waits for before it begins: `jobs/lifecycle/start_waits.py`.
 
     class Meta:
         constraints = [

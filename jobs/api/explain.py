@@ -11,8 +11,10 @@ from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
 from jobs.api import what_if_bodies as bodies
-from jobs.api.representations import JOB_STATES, PastOut, ReasonOut, reason_json
-from jobs.models import DecisionRecord
+from jobs.api.representations import JOB_STATES, PastOut, ReasonOut, TaskWaitingOut, reason_json
+from jobs.lifecycle.start_waits import wait_json
+from jobs.lifecycle.states import JobState, TaskState
+from jobs.models import DecisionRecord, Job, Task
 from jobs.scheduling.questions.records import KINDS
 from jobs.selectors.decisions import decisions_json
 from jobs.selectors.find import fetch_job
@@ -27,6 +29,8 @@ from webapi.views import ApiView, known_query, query_flag
 from webapi.wording import reader_language
 
 LATEST = 5  # Decisions that are told with an explanation.
+TASKS_NAMED = 10
+STARTING = (JobState.ADMITTED, JobState.STARTING)
 
 
 class FilterOut(serializers.Serializer[Any]):
@@ -169,6 +173,13 @@ class LatestOut(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
+class StartWaitOut(TaskWaitingOut):
+    """What tasks of a job that starts wait for; those that wait for the same are told once."""
+
+    tasks = serializers.ListField(child=serializers.CharField(), help_text=f"`<role>-<index>`; the first {TASKS_NAMED}.")
+    tasks_count = serializers.IntegerField()
+
+
 class DecisionOut(serializers.Serializer[Any]):
     """A decision of the scheduler about the job, with the candidates of that time."""
 
@@ -180,7 +191,7 @@ class DecisionOut(serializers.Serializer[Any]):
 
 
 class ExplainOut(serializers.Serializer[Any]):
-    """Reasons why a job waits. For a job that does not wait: only state, reason and decisions.
+    """Reasons why a job waits. For a job that does not wait: only state, reason, decisions and what its tasks wait for.
 
     `reason` is the one that lists show. The first of `conditions` is the same cause; if that has gone since `reason.found_at`, it
     is the cause of `now`.
@@ -201,6 +212,7 @@ class ExplainOut(serializers.Serializer[Any]):
     )
     expected = ExpectedOut(allow_null=True)
     latest = LatestOut(allow_null=True)
+    starting = StartWaitOut(many=True, help_text="What its tasks wait for that have a place and have not begun.")
     decisions = DecisionOut(many=True, help_text=f"The last {LATEST}.")
 
 
@@ -231,9 +243,26 @@ class JobExplainView(ApiView):
                 "at": utc_text(now),
                 "reason": reason_json(found, named_in_reasons((found,), self.actor), language),
                 **(explained or empty),
+                "starting": starting_json(found, language),
                 "decisions": decisions_json(list(latest), self.actor, language),
             }
         )
+
+
+def starting_json(job: Job, language: str) -> list[dict[str, Any]]:
+    """What the tasks wait for, by code and the cluster's words, most tasks first; one query for a job that starts."""
+    if job.state not in STARTING or job.attempt_id is None:
+        return []
+    tasks = Task.objects.filter(attempt_id=job.attempt_id, state=TaskState.PENDING, waiting__isnull=False)
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for task in tasks.order_by("role", "index"):
+        wait = wait_json(task.waiting, language)
+        if wait is not None:
+            shared = found.setdefault((wait["code"], wait["detail"]), {**wait, "tasks": [], "tasks_count": 0})
+            shared["since"] = min(shared["since"], wait["since"])
+            shared["tasks_count"] += 1
+            shared["tasks"] += [f"{task.role}-{task.index}"] if shared["tasks_count"] <= TASKS_NAMED else []
+    return sorted(found.values(), key=lambda wait: -int(wait["tasks_count"]))
 
 
 class JobDecisionsView(ApiView):

@@ -162,7 +162,7 @@ class TaskListView(ApiView):
         found = fetch_job(self.actor, job, "job.read")
         attempt = find_attempt(found, request.query_params.get("attempt"))
         rows = Task.objects.filter(attempt_id=attempt.id) if attempt is not None else Task.objects.none()
-        return page(request, rows, order=("role", "index"), serialize=task_json)
+        return page(request, rows, order=("role", "index"), serialize=partial(task_json, language=reader_language(request)))
 
 
 class JobMetricsView(ApiView):

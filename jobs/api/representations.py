@@ -13,6 +13,7 @@ from rest_framework import serializers
 from clusters.api.representations import ReferenceOut, ResourcesOut
 from clusters.isolation_facts import fact_in
 from jobs.lifecycle.reasons import exit_in
+from jobs.lifecycle.start_waits import wait_json
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
 from jobs.selectors.holders import RoomHolder, room_holders
@@ -205,6 +206,15 @@ class JobCountsOut(serializers.Serializer[Any]):
     queues = QueueCountsOut(many=True, required=False, help_text="Only with `by_queue`.")
 
 
+class TaskWaitingOut(serializers.Serializer[Any]):
+    """What a task waits for that has a place and has not begun."""
+
+    code = serializers.CharField()
+    text = serializers.CharField(help_text="What the code means, in your language.")
+    detail = serializers.CharField(allow_blank=True, help_text="The cluster's own words; empty: it has none.")
+    since = serializers.DateTimeField()
+
+
 class TaskOut(serializers.Serializer[Any]):
     """A replica of a role."""
 
@@ -218,6 +228,7 @@ class TaskOut(serializers.Serializer[Any]):
     gpus_simulated = serializers.BooleanField()
     resources = ResourcesOut()
     exit = serializers.DictField(allow_null=True)
+    waiting = TaskWaitingOut(allow_null=True, help_text="Of a pending task; null: not known.")
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
 
@@ -404,13 +415,13 @@ def attempt_json(attempts: Sequence[Attempt], language: str = "en") -> list[dict
             "launched_at": utc_text(attempt.launched_at),
             "started_at": utc_text(attempt.started_at),
             "ended_at": utc_text(attempt.ended_at),
-            "tasks": task_json(tasks[attempt.id]),
+            "tasks": task_json(tasks[attempt.id], language),
         }
         for attempt in attempts
     ]
 
 
-def task_json(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+def task_json(tasks: Sequence[Task], language: str = "en") -> list[dict[str, Any]]:
     return [
         {
             "role": task.role,
@@ -423,6 +434,7 @@ def task_json(tasks: Sequence[Task]) -> list[dict[str, Any]]:
             "gpus_simulated": task.gpus_simulated,
             "resources": {name: getattr(task, name) for name in RESOURCE_NAMES},
             "exit": task.exit,
+            "waiting": wait_json(task.waiting, language) if task.state == TaskState.PENDING else None,
             "started_at": utc_text(task.started_at),
             "ended_at": utc_text(task.ended_at),
         }

@@ -103,8 +103,10 @@ _STARTING = (
         stage=Stage.START),
     of_platform("start_timeout", Text("Did not start in time", "启动超时"),
         "Not all tasks were running when the time for starting was over.",
-        Text("Nothing; it is retried. A very large image may need a longer start timeout.",
-            "无需处理，会自动重试。很大的镜像可能需要更长的启动时限。"), "a node that hangs while fetching an image.",
+        Text("Nothing; it is retried. The evidence names what the tasks waited for. Time in which an image is pulled does not "
+            "count, up to BERTH_IMAGE_PULL_SECONDS.",
+            "无需处理，会自动重试。依据中写明了任务在等待什么。拉取镜像的时间不计入，最多 BERTH_IMAGE_PULL_SECONDS。"),
+        "a node that hangs while mounting a volume.",
         stage=Stage.START),
     of_platform("gang_incomplete", Text("Tasks could not start together", "任务未能同时启动"),
         "Some tasks found no place, so none was started.", Text("Nothing; it is retried.", "无需处理，会自动重试。"),

@@ -18,14 +18,15 @@ from django.db import transaction
 from django.db.models import Q
 
 from activity import hints
-from clusters.engines.interface import EngineUnreachable, Ensured, GiveUp, Retry, Workload
+from clusters.engines.interface import EngineUnreachable, Ensured, GiveUp, Retry, StartStep, TaskWaiting, Workload
 from clusters.selectors import awaited_clusters
 from clusters.services import engine_for, refresh_engines
+from jobs.lifecycle.start_waits import next_wait, starts_too_late
 from jobs.lifecycle.states import AttemptState, JobState
-from jobs.models import Attempt
+from jobs.models import Attempt, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.quarantine import not_withheld
-from jobs.reconcile.stored_exits import UNSEEN
+from jobs.reconcile.stored_exits import UNSEEN, storable_wait
 from jobs.reconcile.verdicts import START_TIMEOUT, give_up
 from jobs.services.compile import CannotCompile, compile_attempts
 from jobs.services.ending import end_attempts
@@ -59,7 +60,7 @@ def launch(cluster_id: uuid.UUID) -> int:
     with leases.in_hand(Attempt, token, ids) as written:
         attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("id"))
         _note_dropped(token, brought=ids, written={attempt.id for attempt in attempts})
-        overdue = [attempt for attempt in attempts if _is_overdue(attempt, now)]
+        overdue = _overdue(attempts, now)
         written.update(_stop_overdue(overdue, now=now))
         left = [attempt for attempt in attempts if attempt.id not in written]
         launch_part = partial(_launch, cluster_id, token=token)
@@ -69,9 +70,22 @@ def launch(cluster_id: uuid.UUID) -> int:
     return len(ids)
 
 
-def _is_overdue(attempt: Attempt, now: datetime) -> bool:
-    """Whether the time for starting is over and the engine was asked in vain; an attempt that was not tried yet has its try."""
-    return attempt.tries > 0 and attempt.created_at < now - timedelta(seconds=current().start_timeout_seconds)
+def _overdue(attempts: Sequence[Attempt], now: datetime) -> list[Attempt]:
+    """Those whose time for starting is over and for which the engine was asked in vain; an attempt that was not tried yet has
+    its try. One query where there are any but for pulls of images."""
+    seconds, pull_seconds = current().start_timeout_seconds, current().image_pull_seconds
+    late = {
+        attempt.id: attempt
+        for attempt in attempts
+        if attempt.tries and starts_too_late(attempt.created_at, None, now, seconds=seconds, pull_seconds=0.0)
+    }
+    tasks = Task.objects.filter(attempt_id__in=late) if late else ()
+    found = {
+        task.attempt_id
+        for task in tasks
+        if starts_too_late(late[task.attempt_id].created_at, task.waiting, now, seconds=seconds, pull_seconds=pull_seconds)
+    }
+    return [attempt for attempt_id, attempt in late.items() if attempt_id in found]
 
 
 def _stop_overdue(attempts: Sequence[Attempt], *, now: datetime) -> set[uuid.UUID]:
@@ -129,7 +143,9 @@ def _hand_over(cluster_id: uuid.UUID, part: Sequence[Workload], token: uuid.UUID
         return [*answers, *(engine_for(cluster_id).ensure(workloads) if workloads else [])]
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
-        return [*answers, *(Retry(workload.attempt_id, "engine_unreachable", str(error), 5.0) for workload in workloads)]
+        silent = TaskWaiting(StartStep.CLUSTER_UNREACHABLE)
+        unasked = (Retry(workload.attempt_id, "engine_unreachable", str(error), 5.0, silent) for workload in workloads)
+        return [*answers, *unasked]
 
 
 def _behind_returned(attempts: Mapping[uuid.UUID, uuid.UUID]) -> set[uuid.UUID]:
@@ -225,4 +241,13 @@ def _record_retries(answers: Sequence[Retry], by_id: dict[uuid.UUID, Attempt], t
         guard=("lease_token",),
         equals={"state": AttemptState.ADMITTED},
     )
-    return {row["id"] for row in changed}
+    written = {row["id"] for row in changed}
+    _note_waits({answer.attempt_id: answer.waiting for answer in answers if answer.attempt_id in written}, now)
+    return written
+
+
+def _note_waits(waits: Mapping[uuid.UUID, TaskWaiting | None], now: datetime) -> None:
+    """What keeps their tasks from being started, where that is something else than before. One query, and one more for news."""
+    tasks = Task.objects.filter(attempt_id__in=waits).only("id", "attempt_id", "waiting") if waits else ()
+    fresh = ((task, next_wait(task.waiting, storable_wait(waits[task.attempt_id]), now)) for task in tasks)
+    bulk.update(Task, [{"id": task.id, "waiting": waiting} for task, waiting in fresh if waiting != task.waiting])

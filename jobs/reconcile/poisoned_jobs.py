@@ -129,4 +129,5 @@ def plain(seen: AttemptObservation | None) -> AttemptObservation | None:
 
 def _plain(task: TaskObservation) -> TaskObservation:
     left = None if task.exit is None else replace(task.exit, evidence="")
-    return replace(task, exit=left, node="", address="", ports={}, gpus=())
+    waiting = None if task.waiting is None else replace(task.waiting, text="")
+    return replace(task, exit=left, waiting=waiting, node="", address="", ports={}, gpus=())

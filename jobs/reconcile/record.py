@@ -23,12 +23,13 @@ from clusters.engines.interface import (
 from clusters.engines.interface import TaskState as Seen
 from clusters.services import Held, note_contents
 from jobs.lifecycle.completion import Decision, decide_completion
+from jobs.lifecycle.start_waits import next_wait, starts_too_late, wait_text
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices, stop_grace, stops_at
-from jobs.reconcile.stored_exits import exit_document
+from jobs.reconcile.stored_exits import exit_document, storable_wait
 from jobs.reconcile.verdicts import START_TIMEOUT, conclude
 from jobs.reconcile.watched import LIVE, Watched
 from jobs.selectors.ran import last_looks
@@ -93,7 +94,11 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
                 started_at = _between(item.attempt.created_at, seen.started_at, now)
                 running.append(_task_change(task, TaskState.RUNNING, {"started_at": started_at}))
                 begun[task.id] = started_at
-                facts.append(_task_facts(task, seen))
+                facts.append(_task_facts(task, seen, None))
+            elif task.state == TaskState.PENDING:
+                waiting = next_wait(task.waiting, storable_wait(seen.waiting), now)
+                if waiting != task.waiting:
+                    facts.append(_task_facts(task, seen, waiting))
             if seen.state in (Seen.ENDED, Seen.GONE):
                 target = task_end(seen, stopping=item.attempt.state == AttemptState.STOPPING)
                 began_at = begun.get(task.id) or task.started_at or item.attempt.created_at
@@ -104,6 +109,8 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
         by_id[change.id].state = change.to_state
         by_id[change.id].started_at = change.also["started_at"]
     bulk.update(Task, facts)
+    for row in facts:
+        by_id[row["id"]].waiting = row["waiting"]
     ended = [_task_change(task, target, also) for task, target, also in over]
     for change in apply(TASK, ended, actor="system:observer", at=now):
         by_id[change.id].state = change.to_state
@@ -157,7 +164,7 @@ def _task_change(task: Task, target: TaskState, also: Mapping[str, Any]) -> Chan
     return Change(task.id, task.state, target, reason=reason, also=also)
 
 
-def _task_facts(task: Task, seen: TaskObservation) -> dict[str, Any]:
+def _task_facts(task: Task, seen: TaskObservation, waiting: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "id": task.id,
         "node_name": seen.node or task.node_name,
@@ -165,6 +172,7 @@ def _task_facts(task: Task, seen: TaskObservation) -> dict[str, Any]:
         "ports": dict(seen.ports),
         "gpus": list(seen.gpus),
         "gpus_simulated": seen.gpus_simulated,
+        "waiting": waiting,
     }
 
 
@@ -300,10 +308,9 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
 
 def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
     """max_runtime is over, or nearly so where the job asked for its signal earlier; or the attempt did not start in time."""
-    late_start = now - timedelta(seconds=current().start_timeout_seconds)
     overdue: list[tuple[str, str, list[Watched]]] = [
         ("deadline", "max_runtime", [item for item in watched if _past_deadline(item, now)]),
-        ("platform", START_TIMEOUT, [item for item in watched if _starts_too_long(item.attempt, late_start)]),
+        ("platform", START_TIMEOUT, [item for item in watched if _starts_too_long(item, now)]),
     ]
     for cause, reason, items in overdue:
         rows = [(item.job.id, item.job.state, item.attempt.id) for item in items if not item.all_over]
@@ -326,12 +333,22 @@ def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
 
 def _not_started(item: Watched) -> str:
     """Which tasks did not start, for the readers of its end."""
-    waiting = sorted(f"{task.role}-{task.index}" for task in item.tasks.values() if task.state == TaskState.PENDING)
-    return f"Not running in time: {', '.join(waiting[:10])}" + (f" and {len(waiting) - 10} more" if len(waiting) > 10 else "")
+    pending = [task for task in item.tasks.values() if task.state == TaskState.PENDING]
+    named = {f"{task.role}-{task.index}": wait_text(task.waiting) for task in pending}
+    told = [f"{name} ({named[name]})" if named[name] else name for name in sorted(named)[:10]]
+    return f"Not running in time: {', '.join(told)}" + (f" and {len(named) - 10} more" if len(named) > 10 else "")
 
 
-def _starts_too_long(attempt: Attempt, latest: datetime) -> bool:
-    return attempt.state == AttemptState.STARTING and attempt.launched_at is not None and attempt.launched_at < latest
+def _starts_too_long(item: Watched, now: datetime) -> bool:
+    attempt, config = item.attempt, current()
+    if attempt.state != AttemptState.STARTING or attempt.launched_at is None:
+        return False
+    seconds, pull_seconds = config.start_timeout_seconds, config.image_pull_seconds
+    return any(
+        starts_too_late(attempt.launched_at, task.waiting, now, seconds=seconds, pull_seconds=pull_seconds)
+        for task in item.tasks.values()
+        if task.state == TaskState.PENDING
+    )
 
 
 def _past_deadline(item: Watched, now: datetime) -> bool:

@@ -1,12 +1,12 @@
-"""The stored form of how a task ended, and back."""
+"""The stored form of what an engine says of a task, and back: how it ended, and in words why it has not begun."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation
+from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation, TaskWaiting
 
 UNSEEN = "lost"  # The reason of an end that no engine has told of.
 
@@ -24,6 +24,11 @@ def exit_document(seen: TaskObservation) -> dict[str, Any]:
 def storable(text: str) -> str:
     """A text as a database can hold it: PostgreSQL takes no NUL, and what a job prints may have any byte."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def storable_wait(waiting: TaskWaiting | None) -> TaskWaiting | None:
+    """The same, as a database can hold it."""
+    return None if waiting is None else replace(waiting, text=storable(waiting.text))
 
 
 def exit_value(document: Mapping[str, Any] | None) -> TaskExit | None:

@@ -136,6 +136,11 @@ class Config:
     start_timeout_seconds: float = _setting(
         600.0, "seconds", "Time limit of a start: an attempt that is not running by then is replaced by the next"
     )
+    image_pull_seconds: float = _setting(
+        3_600.0,
+        "seconds",
+        "Time limit of pulling an image: up to this the time limit of a start stands still while a task's image is being pulled",
+    )
     scheduler_in_order: bool = _setting(
         False, "boolean", "Strict order: no job starts before an earlier waiting job of its queue"
     )

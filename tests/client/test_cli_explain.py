@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from client_stub import NOON
+from client_stub import NOON, a_job
 
 NONE = {"jobs": [], "more": 0, "others": 0}
 JOB = {"id": "0198c000-0000-7000-8000-000000000001", "name": "train"}
@@ -59,6 +59,24 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
         "refuse",
     ):
         assert text in found, found
+
+
+WAIT = {"code": "unschedulable", "text": "The cluster's scheduler finds no node for it.", "detail": "0/3 nodes", "since": NOON}
+
+
+def test_a_job_that_starts_says_what_its_tasks_wait_for_and_quotes_the_cluster(run: Any, stub: Any) -> None:
+    starting = [{**WAIT, "tasks": ["worker-0", "worker-1"], "tasks_count": 5}]
+    plainly = {**EXPLAINED, "conditions": [], "suggestions": [], "decisions": [], "place": None, "factors": None}
+    answer(stub, "GET /jobs/train/explain", {**plainly, "state": "starting", "starting": starting})
+    found = " ".join(run("explain", "train").stdout.split())
+    assert "worker-0, worker-1, and 3 more: The cluster's scheduler finds no node for it. “0/3 nodes” (for " in found
+
+
+def test_the_table_of_tasks_says_what_they_wait_for(run: Any, stub: Any) -> None:
+    stub.jobs = [a_job("train", "starting") | {"attempt": 1}]
+    task = {"role": "worker", "index": 0, "state": "pending", "node": None, "gpus": [], "exit": None, "started_at": None}
+    answer(stub, "GET /jobs/[^/]*/tasks", {"items": [{**task, "waiting": WAIT}], "next": None})
+    assert "finds no node for it. “0/3 nodes”" in " ".join(run("get", "train").stdout.split())
 
 
 @pytest.mark.parametrize(

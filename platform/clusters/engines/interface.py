@@ -175,6 +175,35 @@ class Workload:
     keeps_outputs: bool = False  # What tasks leave in their working directories is read after the end: it stays until `forget`.
 
 
+# --- What keeps a task from beginning ---------------------------------------------------------------------------------
+
+
+class StartStep(StrEnum):
+    """What a task that has not begun waits for. The platform has the words (`jobs/lifecycle/start_waits.py`)."""
+
+    CREATING = "creating"  # Nothing out of the ordinary: its objects, its sandbox, its network.
+    WAITING_FOR_QUEUE = "waiting_for_queue"  # A queue of the cluster's own holds it: Kueue, Volcano.
+    QUOTA = "quota"  # A quota of the cluster is used up.
+    UNSCHEDULABLE = "unschedulable"  # The cluster's scheduler finds no node.
+    WAITING_FOR_DEVICES = "waiting_for_devices"  # Ports, GPUs or cores of its node are not free yet.
+    MOUNTING = "mounting"  # Volumes are being attached and mounted.
+    PULLING_IMAGE = "pulling_image"  # The time for starting stands still meanwhile.
+    IMAGE_RETRY = "image_retry"  # The image could not be pulled; it is tried again.
+    WAITING_FOR_GANG = "waiting_for_gang"  # It is ready, and other tasks of the attempt are not.
+    CLUSTER_UNREACHABLE = "cluster_unreachable"
+
+
+WAITING_TEXT_LENGTH = 500  # Of a cluster's own words; they are for reading, and stand in a row per task.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWaiting:
+    """Why a task has not begun. `text`: the cluster's own words, as they are, where it has any."""
+
+    code: StartStep
+    text: str = ""
+
+
 # --- Answers to ensure, stop and forget ------------------------------------------------------------------------------
 
 
@@ -188,12 +217,13 @@ class Ensured:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Not done; the same call may succeed after `after_seconds`."""
+    """Not done; the same call may succeed after `after_seconds`. `waiting`: what all tasks of the attempt wait for until then."""
 
     attempt_id: AttemptId
     code: str
     detail: str
     after_seconds: float = 1.0
+    waiting: TaskWaiting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +325,7 @@ class TaskObservation:
     pid: int | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    waiting: TaskWaiting | None = None  # Of a PENDING task, where the engine can tell.
 
 
 @dataclass(frozen=True, slots=True)

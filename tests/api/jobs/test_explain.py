@@ -61,6 +61,27 @@ def test_who_waits_reads_what_is_missing_and_that_another_tenant_holds_it_withou
     assert (found["place"]["in_queue"], found["place"]["in_pool"]) == (1, 1)
 
 
+def test_a_job_that_starts_says_what_its_tasks_wait_for_in_the_language_of_the_reader(quay: Quay, api: Api) -> None:
+    roles = {"worker": {"replicas": 2, "command": "true"}}
+    job = quay.submit("train", roles=roles, script=Script(start_seconds=60, pull_seconds=30))
+    quay.turn(2)
+    (wait,) = explained(api(quay.cast.bob), "train")["starting"]
+    assert (wait["code"], wait["detail"], wait["tasks"], wait["tasks_count"]) == (
+        "pulling_image",
+        "",
+        ["worker-0", "worker-1"],
+        2,
+    )
+    assert wait["text"] == "Its image is being pulled."
+    tasks = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/tasks", headers={"Accept-Language": "zh"}).json()["items"]
+    assert [task["waiting"]["text"] for task in tasks] == ["正在拉取镜像。"] * 2
+    quay.pass_time(61)
+    quay.turn()
+    assert explained(api(quay.cast.bob), "train")["starting"] == []
+    tasks = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/tasks").json()["items"]
+    assert [task["waiting"] for task in tasks] == [None, None]
+
+
 def test_an_operator_reads_whose_it_is(quay: Quay, api: Api) -> None:
     fill(quay)
     quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})

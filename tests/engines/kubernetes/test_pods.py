@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import signal
 import tarfile
 import time
 import uuid
@@ -32,6 +33,7 @@ from clusters.engines.interface import (
     NotRunning,
     PullAccount,
     Retry,
+    StartStep,
     Stop,
     StopCause,
     Stopping,
@@ -252,8 +254,29 @@ def test_an_account_that_is_refused_at_first_is_tried_again(place: Place) -> Non
     assert task.exit.code == 0
 
 
+def test_a_task_says_that_its_image_is_being_pulled_as_long_as_it_is(place: Place) -> None:
+    with registry(address=place.cluster.host) as images:
+        allow_plain_http(place.cluster, images.host)
+        images.push("team/shell:2", [registry_shell()])
+        workload = place.bench.workload(succeeds())
+        images.process.send_signal(signal.SIGSTOP)  # It takes the connection, and gives nothing.
+        place.engine.ensure([replace(workload, image=ImageRef(ImageKind.REGISTRY, "", f"{images.host}/team/shell:2"))])
+        place.bench.wait_until(lambda: _waits_for(place, workload) is StartStep.PULLING_IMAGE, "the pull")
+        images.process.send_signal(signal.SIGCONT)
+        (task,) = place.bench.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert (task.exit.code, task.waiting) == (0, None)
+
+
+def _waits_for(place: Place, workload: Workload) -> StartStep | None:
+    seen = place.bench.see(workload.attempt_id)
+    waiting = seen.tasks[0].waiting if seen is not None and seen.tasks else None
+    return None if waiting is None else waiting.code
+
+
 def _is_refused(place: Place, workload: Workload) -> bool:
     assert _state(place, workload) is TaskState.PENDING
+    assert _waits_for(place, workload) in (StartStep.CREATING, StartStep.PULLING_IMAGE, StartStep.IMAGE_RETRY)
     trouble = states.find_trouble(place.pod(workload.attempt_id))
     return trouble is not None and trouble.code == "image_denied"
 

@@ -111,12 +111,16 @@ def test_objects_by_label() -> None:
 def test_a_pruned_pod_keeps_what_is_asked_of_it() -> None:
     pod = {
         "metadata": {"name": "a", "managedFields": [1], "uid": "u"},
-        "spec": {"nodeName": "x", "volumes": [1], "containers": [{"name": "task", "image": "i", "env": [1]}]},
+        "spec": {
+            "nodeName": "x",
+            "volumes": [{"name": "v", "emptyDir": {"sizeLimit": 1}}],
+            "containers": [{"name": "task", "image": "i", "env": [1]}],
+        },
         "status": {"phase": "Running"},
     }
     assert prune_pod(pod) == {
         "metadata": {"name": "a", "uid": "u"},
-        "spec": {"nodeName": "x", "containers": [{"name": "task", "image": "i"}]},
+        "spec": {"nodeName": "x", "containers": [{"name": "task", "image": "i"}], "volumes": [{"emptyDir": {}}]},
         "status": {"phase": "Running"},
     }
 

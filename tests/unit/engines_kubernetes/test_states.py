@@ -11,6 +11,7 @@ import pytest
 from clusters.engines.interface import ExitReason, StopCause, TaskName, TaskState
 from clusters.engines.kubernetes import states
 from clusters.engines.kubernetes.cache import prune_pod
+from clusters.engines.kubernetes.names import SCHEDULING_GATE
 from clusters.engines.kubernetes.record import StopRecord
 from jobs.lifecycle import exits
 from jobs.lifecycle.exit_classes import FailureClass, Reaction
@@ -54,6 +55,67 @@ def observe(pod: dict[str, Any] | None, **gate: Any) -> Any:
 )
 def test_the_state_of_a_task(pod: dict[str, Any], state: TaskState) -> None:
     assert observe(pod).state is state
+
+
+def conditions(**states: str) -> list[dict[str, str]]:
+    return [{"type": kind, "status": status} for kind, status in states.items()]
+
+
+NO_PLACE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+CLAIMED = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "tmp", "emptyDir": {}}]}
+UNPLACED = {"nodeName": ""}
+
+
+@pytest.mark.parametrize(
+    ("pod", "gate", "expected"),
+    [
+        ({"spec": {**UNPLACED, "schedulingGates": [{"name": SCHEDULING_GATE}]}}, {}, ("creating", "")),
+        ({"spec": {**UNPLACED, "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}, {}, ("waiting_for_queue", "")),
+        ({"spec": UNPLACED}, {"scheduler": "volcano"}, ("waiting_for_queue", "")),
+        ({"spec": UNPLACED}, {}, ("creating", "")),
+        (
+            {"spec": UNPLACED, "status": condition("PodScheduled", "False", reason="Unschedulable", message=NO_PLACE)},
+            {"scheduler": "volcano"},
+            ("unschedulable", NO_PLACE),
+        ),
+        ({"status": {"conditions": conditions(PodReadyToStartContainers="False")}}, {}, ("creating", "")),
+        ({"status": {"conditions": conditions(PodReadyToStartContainers="False")}, "spec": CLAIMED}, {}, ("mounting", "")),
+        (
+            {
+                "state": {"waiting": {"reason": "ContainerCreating"}},
+                "status": {"conditions": conditions(PodReadyToStartContainers="True")},
+                "spec": CLAIMED,
+            },
+            {},
+            ("pulling_image", ""),
+        ),
+        (
+            {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "x" * 2_000}}},
+            {},
+            ("image_retry", f"ImagePullBackOff: {'x' * 2_000}"[:500]),
+        ),
+        (
+            {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "start" not found'}}},
+            {"together": True},
+            ("waiting_for_gang", ""),
+        ),
+        (
+            {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}},
+            {},
+            ("creating", 'CreateContainerConfigError: secret "s" not found'),
+        ),
+    ],
+)
+def test_what_a_task_waits_for_before_it_begins(pod: dict[str, Any], gate: dict[str, Any], expected: tuple[str, str]) -> None:
+    seen = observe(prune_pod(samples.pod(phase="Pending", **pod)), **gate)
+    assert (seen.state, seen.waiting.code, seen.waiting.text) == (TaskState.PENDING, *expected)
+
+
+def test_a_task_without_a_pod_waits_for_its_objects_or_in_the_queue_of_their_controller() -> None:
+    assert observe(None, released=False).waiting.code == "creating"
+    made = {"parent": "volcanojob", "scheduler": "volcano"}
+    assert observe(None, **made).waiting.code == "waiting_for_queue"
+    assert observe(samples.pod(state={"running": {"startedAt": BEGAN}})).waiting is None
 
 
 def test_a_pod_of_a_silent_node_is_out_of_contact_and_not_over() -> None:

@@ -1205,6 +1205,15 @@ class SpecProblemOut(TypedDict):
     path: str
 
 
+class StartWaitOut(TypedDict):
+    code: str
+    detail: str
+    since: str
+    tasks: list[str]
+    tasks_count: int
+    text: str
+
+
 class StatementLine(TypedDict):
     attempts: int
     cpu_micros: int
@@ -1315,24 +1324,11 @@ class SubscriptionPageOut(TypedDict):
     next: str | None
 
 
-class TaskOut(TypedDict):
-    address: str | None
-    ended_at: str | None
-    exit: dict[str, Any] | None
-    gpus: list[str]
-    gpus_simulated: bool
-    index: int
-    node: str | None
-    ports: dict[str, int]
-    resources: ResourcesOut
-    role: str
-    started_at: str | None
-    state: Literal["pending", "running", "succeeded", "failed", "stopped"]
-
-
-class TaskPage(TypedDict):
-    items: list[TaskOut]
-    next: str | None
+class TaskWaitingOut(TypedDict):
+    code: str
+    detail: str
+    since: str
+    text: str
 
 
 class TemplateInRequest(TypedDict):
@@ -1633,32 +1629,6 @@ class AnnouncementOut(TypedDict):
 
 class AnnouncementPage(TypedDict):
     items: list[AnnouncementOut]
-    next: str | None
-
-
-class AttemptOut(TypedDict):
-    cluster: str
-    condition: str | None
-    created_at: str
-    ended_at: str | None
-    exit: ExitOut | None
-    gpus_simulated: bool
-    id: str
-    isolation: str | None
-    launched_at: str | None
-    logs_complete: bool
-    number: int
-    outcome: str | None
-    outputs_complete: bool
-    pool: str
-    started_at: str | None
-    state: Literal["admitted", "starting", "running", "stopping", "ended"]
-    stop_cause: str | None
-    tasks: list[TaskOut]
-
-
-class AttemptPage(TypedDict):
-    items: list[AttemptOut]
     next: str | None
 
 
@@ -2521,6 +2491,27 @@ class SuggestionOut(TypedDict):
     text: str
 
 
+class TaskOut(TypedDict):
+    address: str | None
+    ended_at: str | None
+    exit: dict[str, Any] | None
+    gpus: list[str]
+    gpus_simulated: bool
+    index: int
+    node: str | None
+    ports: dict[str, int]
+    resources: ResourcesOut
+    role: str
+    started_at: str | None
+    state: Literal["pending", "running", "succeeded", "failed", "stopped"]
+    waiting: TaskWaitingOut | None
+
+
+class TaskPage(TypedDict):
+    items: list[TaskOut]
+    next: str | None
+
+
 class TemplateOut(TypedDict):
     created_at: str
     description: str
@@ -2657,6 +2648,32 @@ class AffectedOut(TypedDict):
     others: int
 
 
+class AttemptOut(TypedDict):
+    cluster: str
+    condition: str | None
+    created_at: str
+    ended_at: str | None
+    exit: ExitOut | None
+    gpus_simulated: bool
+    id: str
+    isolation: str | None
+    launched_at: str | None
+    logs_complete: bool
+    number: int
+    outcome: str | None
+    outputs_complete: bool
+    pool: str
+    started_at: str | None
+    state: Literal["admitted", "starting", "running", "stopping", "ended"]
+    stop_cause: str | None
+    tasks: list[TaskOut]
+
+
+class AttemptPage(TypedDict):
+    items: list[AttemptOut]
+    next: str | None
+
+
 class ChannelOut(TypedDict):
     inputs: list[ChannelFieldOut]
     kind: str
@@ -2754,6 +2771,7 @@ class ExplainOut(TypedDict):
     now: ReasonOut | None
     place: PlaceOut | None
     reason: ReasonOut | None
+    starting: list[StartWaitOut]
     starts: bool
     state: Literal[
         "queued",

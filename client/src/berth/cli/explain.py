@@ -46,6 +46,10 @@ def explain(
         is_other_way = number > 0 and condition["instead"] != found["conditions"][0]["instead"]
         heading(_("Or as soon as") if is_other_way else _("What is missing"))
         _print_condition(condition)
+    if found.get("starting"):
+        heading(_("What its tasks wait for"))
+        for wait in found["starting"]:
+            sys.stdout.write(f"  {_starting(wait)}\n")
     if found["suggestions"]:
         heading(_("What would start it"))
         for suggestion in found["suggestions"]:
@@ -189,6 +193,16 @@ def _order(factors: Mapping[str, Any]) -> str:
             share = f"{factor['share_now'] / BILLION:.0%}"
             parts.append(_("queue {queue} holds {share} of its pool by weight", queue=name, share=share))
     return "; ".join(parts)
+
+
+def _starting(wait: Mapping[str, Any]) -> str:
+    """Tasks of a job that starts, and what keeps them from beginning since when."""
+    names = ", ".join(plain(task) for task in wait["tasks"])
+    more = wait["tasks_count"] - len(wait["tasks"])
+    if more:
+        names = f"{names}, {_('and {count} more', count=more)}"
+    since = _("for {duration}", duration=formats.age_text(wait["since"]))
+    return f"{names}: {formats.starting_text(wait)} ({since})"
 
 
 def _print_condition(condition: Mapping[str, Any]) -> None:

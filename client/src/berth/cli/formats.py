@@ -157,6 +157,12 @@ def said(text: object) -> str:
     return localized(plain(text))
 
 
+def starting_text(waiting: Mapping[str, Any]) -> str:
+    """What a task waits for before it begins; what the cluster itself says of it is quoted."""
+    words, detail = said(waiting["text"]), plain(waiting.get("detail") or "")
+    return f"{words} “{detail}”" if detail else words
+
+
 def localized(text: str) -> str:
     """Times in the server's sentences, `2026-11-23 14:05 UTC`, on the clock of this machine."""
     return _MOMENT.sub(lambda found: _minute(found[0], f"{found[1]}T{found[2]}Z"), text)

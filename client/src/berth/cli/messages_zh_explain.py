@@ -63,6 +63,8 @@ EXPLAIN = {
     "What is missing": "缺少什么",
     "Decisions": "决定记录",
     "What would start it": "如何才能启动",
+    "What its tasks wait for": "任务在等待什么",
+    "for {duration}": "已 {duration}",
     "The search stopped at its limit; other changes may help, too.": "搜索已达上限，可能还有其他可行的变更。",
     "Would be preempted": "将被抢占",
     "Would lose their node": "将失去所在节点",

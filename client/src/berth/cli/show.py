@@ -222,6 +222,11 @@ def _end_text(row: Any) -> str:
     return formats.said(end.get("text") or "") or _exit_text(end)
 
 
+def _task_text(task: Any) -> str:
+    """How it ended, or what it waits for before it begins."""
+    return formats.starting_text(task["waiting"]) if task.get("waiting") else _end_text(task)
+
+
 ATTEMPT_COLUMNS = [
     Column("TRY", lambda attempt: str(attempt.get("number", "")), right=True),
     Column("STATE", _outcome),
@@ -238,7 +243,7 @@ TASK_COLUMNS = [
     Column("RAN", lambda task: formats.span_text(task.get("started_at"), task.get("ended_at")), right=True),
     Column("ADDRESS", lambda task: plain(task.get("address") or formats.NOTHING), wide=True),
     Column("DEVICES", lambda task: ", ".join(plain(gpu) for gpu in task.get("gpus") or []), wide=True),
-    Column("RESULT", _end_text, shrinks=True),
+    Column("RESULT", _task_text, shrinks=True),
 ]
 ARTIFACT_COLUMNS = [
     Column("PATH", lambda artifact: plain(artifact["path"]), shrinks=True),

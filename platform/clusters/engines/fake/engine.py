@@ -33,6 +33,7 @@ from clusters.engines.interface import (
     ObservedNode,
     PortOf,
     Retry,
+    StartStep,
     Stop,
     StopCause,
     Stopping,
@@ -41,6 +42,7 @@ from clusters.engines.interface import (
     TaskName,
     TaskObservation,
     TaskState,
+    TaskWaiting,
     TaskWorkload,
     Text,
     Workload,
@@ -328,6 +330,8 @@ class FakeEngine:
         ended_at, task_exit = self._end(attempt, task)
         if now >= ended_at:
             return replace(seen, state=TaskState.ENDED, exit=task_exit, ended_at=ended_at)
+        if now < min(runs_at, task.started_at + timedelta(seconds=task.script.pull_seconds)):
+            return replace(seen, waiting=TaskWaiting(StartStep.PULLING_IMAGE))
         return seen
 
     def _end(self, attempt: _Attempt, task: _Task) -> tuple[datetime, TaskExit]:
@@ -348,8 +352,9 @@ class FakeEngine:
 
     def _moments(self, attempt: _Attempt) -> list[datetime]:
         starts = [task.started_at + timedelta(seconds=task.script.start_seconds) for task in attempt.tasks.values()]
+        pulls = [task.started_at + timedelta(seconds=task.script.pull_seconds) for task in attempt.tasks.values()]
         ends = [self._end(attempt, task)[0] for task in attempt.tasks.values()]
-        return [*starts, *(moment for moment in ends if moment != _NEVER)]
+        return [*starts, *pulls, *(moment for moment in ends if moment != _NEVER)]
 
 
 _ALIVE = (TaskState.PENDING, TaskState.RUNNING, TaskState.UNREACHABLE)

@@ -22,6 +22,7 @@ class Script:
     stop_seconds: float | None = 0.0
     stop_code: int = 143
     start_seconds: float = 0.0
+    pull_seconds: float = 0.0  # Of `start_seconds`, how long its image is pulled.
     stdout: bytes = b""
     stderr: bytes = b""
     saves: bytes = b""  # What it leaves in its checkpoint directory at once; printed by the next attempt that `reads_saved`.

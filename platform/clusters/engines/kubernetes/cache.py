@@ -232,6 +232,7 @@ def prune_pod(document: Json) -> Json:
         "spec": {
             **{name: spec[name] for name in kept_of_spec if name in spec},
             "containers": [{"name": item.get("name"), "image": item.get("image")} for item in spec.get("containers") or []],
+            "volumes": [{kind: {} for kind in item if kind != "name"} for item in spec.get("volumes") or []],
         },
         "status": document.get("status") or {},
     }

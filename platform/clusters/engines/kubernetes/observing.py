@@ -18,6 +18,7 @@ from clusters.engines.kubernetes.api import AlreadyExists, Api, ApiRefused, Conf
 from clusters.engines.kubernetes.cache import Cache, by_label
 from clusters.engines.kubernetes.carrying import Carrier
 from clusters.engines.kubernetes.config import OBJECT_KINDS, PODS, KubernetesConfig
+from clusters.engines.kubernetes.events import StartEvents
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.patience import Patience
 from clusters.engines.kubernetes.pods import Pods, in_order
@@ -50,6 +51,7 @@ class AttemptView:
         self._gates, self._pods, self._stopper, self._carrier = gates, pods, stopper, carrier
         self._asked_at: dict[uuid.UUID, float] = {}
         self._patience = Patience(config)
+        self._events = StartEvents(api)
 
     def observe(self) -> Observations:
         """Raises EngineUnreachable and ApiRefused. The answer is complete where lists were made for it: of a new cluster and of a
@@ -69,6 +71,7 @@ class AttemptView:
         self._patience.keep({pod["metadata"]["uid"] for found in pods.values() for pod in found})
         if self._drive(live, pods, complete=complete):
             live, pods = self._live_gates(), by_label(self._pod_cache.objects().values(), names.ATTEMPT)
+        self._events.look(pod for found in pods.values() for pod in found)
         items = [item for gate in live.values() if (item := self._look(gate, pods, complete=complete)) is not None]
         items += [AttemptObservation(attempt_id, ()) for attempt_id in self._unreadable() if attempt_id not in live]
         items += [
@@ -104,7 +107,7 @@ class AttemptView:
         places = in_order(gate, pods.get(str(gate.attempt_id), ()))
         if gate.has_pods and not complete and None in places:
             return None
-        tasks = [states.observe_task(gate, place, pod) for place, pod in enumerate(places)]
+        tasks = [self._events.explain(states.observe_task(gate, place, pod), pod) for place, pod in enumerate(places)]
         return AttemptObservation(gate.attempt_id, tuple(_hold_back(gate, tasks)), gate.labels)
 
     def _is_stray(self, key: str, pods: Sequence[Json], live: dict[uuid.UUID, Gate]) -> bool:

@@ -33,6 +33,7 @@ _ALWAYS = (
     Permission("", "serviceaccounts", ("create", "patch"), "the tasks' account, which has no token"),
     Permission("networking.k8s.io", "networkpolicies", ("get", "create", "patch", "delete"), "keeping attempts apart"),
     Permission("", "pods", ("get", "list", "watch", "create", "patch", "delete"), "tasks, and what other people's pods use"),
+    Permission("", "events", ("list",), "what tasks wait for before they begin: images, volumes"),
     Permission("", "pods/log", ("get",), "output"),
     Permission("", "pods/exec", ("get", "create"), "programs beside tasks, other stop signals than TERM, shortened graces"),
     Permission(

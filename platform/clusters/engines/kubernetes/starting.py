@@ -13,7 +13,17 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from clusters.engines.interface import Ensured, GiveUp, ImageKind, Retry, TaskName, Workload
+from clusters.engines.interface import (
+    WAITING_TEXT_LENGTH,
+    Ensured,
+    GiveUp,
+    ImageKind,
+    Retry,
+    StartStep,
+    TaskName,
+    TaskWaiting,
+    Workload,
+)
 from clusters.engines.kubernetes import choices, gang, manifests, names, storage, tenancy, wrapper
 from clusters.engines.kubernetes.api import AlreadyExists, Api, ApiRefused, Conflict, Forbidden, Json, NotFound
 from clusters.engines.kubernetes.cache import Cache
@@ -28,6 +38,7 @@ _FORGOTTEN = "This attempt was stopped before it started, or has ended and been 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _WHOLE = 1000
+_QUOTA = "exceeded quota"  # How the API server refuses what a ResourceQuota leaves no room for.
 _RULE = "admission webhook"  # How a refusal begins that is a rule of the cluster's, such as a queue of Volcano's that is closed.
 _DOCUMENT_BYTES_MAX = 1_400_000  # etcd takes requests of 1.5 MiB, and the API server calls what is larger an error of its own.
 _OBJECT_BYTES_MAX = 1_000_000  # Of a ConfigMap or Secret; the API server refuses more than 1 MiB.
@@ -67,7 +78,8 @@ class Starter:
         except tenancy.NamespaceNotReady as error:
             return Retry(attempt_id, "namespace_not_ready", str(error), 2.0)
         except Forbidden as error:
-            return Retry(attempt_id, "cluster_refuses", str(error), 10.0)
+            quota = TaskWaiting(StartStep.QUOTA, error.message[:WAITING_TEXT_LENGTH]) if _QUOTA in error.message else None
+            return Retry(attempt_id, "cluster_refuses", str(error), 10.0, quota)
         except (NotFound, Conflict) as error:  # The namespace went, or the gate changed under us: look again.
             self._spaces.forget(names.tenant_namespace(self._config.namespace_prefix, workload.isolation_key))
             self._spaces.forget(names.control_namespace(self._config.namespace_prefix))

@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation, TaskState
+from clusters.engines.interface import (
+    WAITING_TEXT_LENGTH,
+    ExitReason,
+    StartStep,
+    StopCause,
+    TaskExit,
+    TaskObservation,
+    TaskState,
+    TaskWaiting,
+)
+from clusters.engines.kubernetes.gang import VOLCANO
 from clusters.engines.kubernetes.names import CARRIER, CONTAINER, KEEPER, SCHEDULING_GATE
 from clusters.engines.kubernetes.record import Gate, GateTask, StopRecord
 from clusters.engines.kubernetes.wrapper import CANNOT_START
@@ -35,6 +45,9 @@ _AT_ONCE = frozenset({"image_absent", "image_denied", "workload_invalid"})
 _QUOTED = re.compile(r'"[^"\s]*"')  # References and addresses in a message of a container runtime.
 _STATUS_DENIED, _STATUS_ABSENT, _STATUS_LIMITED = (re.compile(rf"\b(?:{codes})\b") for codes in ("401|403", "404", "429"))
 _CANNOT_RUN = frozenset({"ContainerCannotRun", "StartError", "CreateContainerError", "RunContainerError"})
+_NO_CONFIG = "CreateContainerConfigError"  # A ConfigMap or Secret that its environment is from is not there: the start object.
+_UNDER_WAY = ("ContainerCreating", "PodInitializing")
+_LIGHT_VOLUMES = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected"})
 _KUBELET_REFUSED = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError", "NodeShutdown", "Terminated")
 _EVER_RAN = "used to be Running"
 _EVIDENCE_LENGTH = 1_000
@@ -82,7 +95,48 @@ def observe_task(gate: Gate, place: int, pod: Mapping[str, Any] | None) -> TaskO
         return replace(seen, state=TaskState.ENDED, exit=_never_began(gate, task, pod), ended_at=read_time(_deleted_at(pod)))
     if is_out_of_contact(pod):
         return replace(seen, state=TaskState.UNREACHABLE)
-    return replace(seen, state=TaskState.RUNNING) if running is not None else seen
+    if running is not None:
+        return replace(seen, state=TaskState.RUNNING)
+    return replace(seen, waiting=_waiting(gate, pod))
+
+
+def _waiting(gate: Gate, pod: Mapping[str, Any]) -> TaskWaiting:
+    """What a pod that has not begun waits for. The kubelet mounts, then makes the sandbox, then pulls, then looks for the start
+    object of the gang. Of mounting and pulling the status has no words, and may tell of the sandbox late: see `events`."""
+    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
+    reason, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return _waits_for_node(gate, pod)
+    if reason in _BAD_IMAGE:
+        return _because(StartStep.IMAGE_RETRY, _text(reason, message))
+    if reason == _NO_CONFIG and gate.together:
+        return TaskWaiting(StartStep.WAITING_FOR_GANG)
+    if reason not in ("", *_UNDER_WAY):
+        return _because(StartStep.CREATING, _text(reason, message))
+    sandbox = condition(pod, "PodReadyToStartContainers").get("status")
+    if sandbox == "True" and reason:
+        return TaskWaiting(StartStep.PULLING_IMAGE)
+    return TaskWaiting(StartStep.MOUNTING if _mounts(pod) else StartStep.CREATING)
+
+
+def _waits_for_node(gate: Gate, pod: Mapping[str, Any]) -> TaskWaiting:
+    gates = {str(item.get("name")) for item in (pod.get("spec") or {}).get("schedulingGates") or []}
+    if gates:  # Ours is taken away once all objects of the attempt were made.
+        return TaskWaiting(StartStep.CREATING if SCHEDULING_GATE in gates else StartStep.WAITING_FOR_QUEUE)
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return _because(StartStep.UNSCHEDULABLE, str(scheduled.get("message") or scheduled.get("reason") or ""))
+    return TaskWaiting(StartStep.WAITING_FOR_QUEUE if gate.scheduler == VOLCANO else StartStep.CREATING)
+
+
+def _because(code: StartStep, text: str) -> TaskWaiting:
+    return TaskWaiting(code, text[:WAITING_TEXT_LENGTH])
+
+
+def _mounts(pod: Mapping[str, Any]) -> bool:
+    """Whether it has volumes that are more than files of the node's own."""
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    return any(kind not in _LIGHT_VOLUMES for volume in volumes for kind in volume if kind != "name")
 
 
 def find_trouble(pod: Mapping[str, Any]) -> Trouble | None:
@@ -153,6 +207,14 @@ def condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 def is_running(pod: Mapping[str, Any]) -> bool:
     """Whether its container runs, as the kubelet last said."""
     return "running" in (container_status(pod).get("state") or {})
+
+
+def is_silent(pod: Mapping[str, Any]) -> bool:
+    """Whether its kubelet has it, and its status does not say what it waits for."""
+    if (pod.get("status") or {}).get("phase") != "Pending" or not (pod.get("spec") or {}).get("nodeName"):
+        return False
+    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
+    return str(waiting.get("reason", "")) in ("", *_UNDER_WAY)
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
@@ -253,8 +315,9 @@ def _never_began(gate: Gate, task: GateTask, pod: Mapping[str, Any] | None) -> T
 
 
 def _without_pod(gate: Gate, task: GateTask) -> TaskObservation:
-    if not gate.has_pods:
-        return TaskObservation(task.name, TaskState.PENDING, ports=dict(task.ports))
+    if not gate.has_pods:  # Of a controller that makes the pods, the cluster's queue may hold the object.
+        step = StartStep.WAITING_FOR_QUEUE if gate.released and gate.parent and gate.scheduler else StartStep.CREATING
+        return TaskObservation(task.name, TaskState.PENDING, ports=dict(task.ports), waiting=TaskWaiting(step))
     lost = TaskExit(None, reason=ExitReason.EVICTED, evidence="The pod was removed by force, and not by Berth.")
     return TaskObservation(task.name, TaskState.GONE, exit=_stopped_or(gate, task, lost), ports=dict(task.ports))
 

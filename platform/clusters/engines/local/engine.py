@@ -20,6 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from clusters.engines.interface import (
+    WAITING_TEXT_LENGTH,
     Asker,
     AttemptId,
     AttemptObservation,
@@ -40,11 +41,13 @@ from clusters.engines.interface import (
     OutputFile,
     Retry,
     Sample,
+    StartStep,
     Stop,
     Stopping,
     Stream,
     TaskName,
     TaskState,
+    TaskWaiting,
     TerminalSize,
     Workload,
 )
@@ -223,7 +226,9 @@ class LocalEngine:
             if isinstance(image, ReadyImage):
                 found[workload.attempt_id] = image
             elif image.passes:
-                answers[workload.attempt_id] = Retry(workload.attempt_id, image.code, image.detail)
+                failed = TaskWaiting(StartStep.IMAGE_RETRY, image.detail[:WAITING_TEXT_LENGTH])
+                waiting = TaskWaiting(StartStep.PULLING_IMAGE) if image.is_pulling else failed
+                answers[workload.attempt_id] = Retry(workload.attempt_id, image.code, image.detail, waiting=waiting)
             else:
                 answers[workload.attempt_id] = GiveUp(workload.attempt_id, image.code, image.detail)
         return found
@@ -255,7 +260,7 @@ class LocalEngine:
                     try:
                         leases[workload.attempt_id] = self._lease(table, workload, devices, in_use)
                     except LeaseRefused as refused:
-                        answers[workload.attempt_id] = Retry(workload.attempt_id, refused.code, refused.detail, after_seconds=2.0)
+                        answers[workload.attempt_id] = _busy(workload, refused.code, refused.detail)
         exclusive = self._leases.exclusive_cores()
         shared = self._watch.shared_cores(exclusive)
         if any(lease.cores for lease in leases.values()):
@@ -268,7 +273,7 @@ class LocalEngine:
             lease = leases.get(workload.attempt_id) or Lease(self._root, 0.0)
             if exclusive and not shared and len(lease.cores) < len(workload.tasks):
                 detail = f"All {len(exclusive)} cores of this host belong to one task alone each."
-                answers[workload.attempt_id] = Retry(workload.attempt_id, "cores_busy", detail, after_seconds=2.0)
+                answers[workload.attempt_id] = _busy(workload, "cores_busy", detail)
                 self._release([str(workload.attempt_id)])
                 continue
             nodes = {task: self._gpus.device_nodes(tuple(held)) for task, held in lease.gpus.items()}
@@ -446,6 +451,12 @@ def _make_root(root: str) -> None:
 
 def _needs_lease(workload: Workload) -> bool:
     return any(task.ports or task.resources.gpu_millis or task.cpu_exclusive for task in workload.tasks)
+
+
+def _busy(workload: Workload, code: str, detail: str) -> Retry:
+    """Other tasks of the host have what it needs, a moment longer than the scheduler thought."""
+    waiting = TaskWaiting(StartStep.WAITING_FOR_DEVICES, detail[:WAITING_TEXT_LENGTH])
+    return Retry(workload.attempt_id, code, detail, after_seconds=2.0, waiting=waiting)
 
 
 def _starts_nothing(answer: Ensured | Retry | GiveUp) -> bool:

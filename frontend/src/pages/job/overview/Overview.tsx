@@ -6,6 +6,7 @@ import { useSession } from '@/api/session';
 
 import { Checkpoint } from '../checkpoint/Checkpoint';
 import { rightsTo, type Job } from '../queries';
+import { Starting } from '../tasks/Waiting';
 import { Attempts } from './Attempts';
 import { Exit } from './Exit';
 import { Explain } from './Explain';
@@ -20,6 +21,7 @@ export function Overview({ job }: { job: Job }) {
         <Stack>
           <Exit job={job} />
           {job.state === 'queued' && <Explain job={job} />}
+          {(job.state === 'admitted' || job.state === 'starting') && <Starting job={job} />}
           <Children job={job} />
           <Timeline job={job} />
           {job.attempt > 1 && <Attempts job={job} />}

@@ -20,13 +20,14 @@ import { AttemptChoice, useAttempt } from '../AttemptChoice';
 import { rightsTo, tasksQuery, type Job, type Task, type TaskList } from '../queries';
 import classes from './Tasks.module.css';
 import { words } from './text';
+import { refetchWhileStarting, taskName, Waiting } from './Waiting';
 
 type TaskState = Task['state'];
 const STATES: readonly TaskState[] = ['pending', 'running', 'succeeded', 'failed', 'stopped'];
 
 export default function Tasks({ job }: { job: Job }) {
   const attempt = useAttempt(job);
-  const query = useQuery(tasksQuery(job.id, attempt));
+  const query = useQuery({ ...tasksQuery(job.id, attempt), refetchInterval: ({ state: { data } }) => refetchWhileStarting(job, data?.items) });
   return <Answer query={query}>{(tasks) => <List job={job} tasks={tasks.items} extent={tasks.extent} attempt={attempt} />}</Answer>;
 }
 
@@ -76,6 +77,7 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
         </Text>
       </Group>
       {extent === 'cut' && <Alert color="yellow">{t('notWhole', { count: tasks.length })}</Alert>}
+      <Waiting tasks={shown} />
       {shown.length === 0 ? (
         <Empty icon="filter" title={t('none')}>
           {t('noneHint')}
@@ -85,7 +87,7 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
           label={t('tasks')}
           rows={shown}
           columns={columns}
-          rowKey={keyOf}
+          rowKey={taskName}
           total={shown.length}
           height="max(20rem, calc(100vh - 21rem))"
         />
@@ -93,8 +95,6 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
     </Stack>
   );
 }
-
-const keyOf = (task: Task) => `${task.role}-${task.index}`;
 
 function TaskStatus({ state }: { state: TaskState }) {
   const t = useText(words);
@@ -113,7 +113,7 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
       return `/jobs/${job.id}/${part}?${query}`;
     };
     const columns: Column<Task>[] = [
-      { key: 'task', header: t('task'), width: 'minmax(6rem, 1.2fr)', cell: keyOf },
+      { key: 'task', header: t('task'), width: 'minmax(6rem, 1.2fr)', cell: taskName },
       { key: 'state', header: c('state'), width: '7.5rem', cell: (task) => <TaskStatus state={task.state} /> },
       { key: 'node', header: c('node'), width: 'minmax(5rem, 1.2fr)', cell: (task) => task.node ?? '–', isMinor: true },
       {
@@ -123,7 +123,7 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
         cell: (task) => (task.gpus.length > 0 ? <span title={task.gpus.join(', ')}>{task.gpus.join(', ')}</span> : format.milli(task.resources.gpu_millis)),
         isMinor: true,
       },
-      { key: 'exit', header: t('exit'), width: 'minmax(5rem, 1fr)', cell: (task) => exitOf(task, t), isMinor: true },
+      { key: 'exit', header: t('exit'), width: 'minmax(5rem, 1fr)', cell: (task) => (task.waiting ? <span title={task.waiting.text}>{task.waiting.text}</span> : exitOf(task, t)), isMinor: true },
       { key: 'took', header: t('took'), width: '6.5rem', cell: (task) => <Elapsed from={task.started_at} to={task.ended_at} />, isMinor: true },
       {
         key: 'links',
@@ -131,9 +131,9 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
         width: '6.5rem',
         cell: (task) => (
           <span className={classes.links}>
-            <Go to={address('logs', task)} icon="jobs" label={t('log', { task: keyOf(task) })} />
-            <Go to={address('metrics', task)} icon="usage" label={t('use', { task: keyOf(task) })} />
-            {hasTerminal && task.state === 'running' && <Go to={address('terminal', task)} icon="terminal" label={t('terminal', { task: keyOf(task) })} />}
+            <Go to={address('logs', task)} icon="jobs" label={t('log', { task: taskName(task) })} />
+            <Go to={address('metrics', task)} icon="usage" label={t('use', { task: taskName(task) })} />
+            {hasTerminal && task.state === 'running' && <Go to={address('terminal', task)} icon="terminal" label={t('terminal', { task: taskName(task) })} />}
           </span>
         ),
       },

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from clusters.registries.client import Registry
 
 MANIFEST_SECONDS = 60.0
-LAYER_SECONDS = 3_600.0  # A large layer over a slow line; the attempt's start timeout is shorter, and the next one goes on.
+LAYER_SECONDS = 3_600.0  # A large layer over a slow line; the time for starting stands still meanwhile.
 IMAGE_SECONDS = 3 * 3_600.0  # To fetch and unpack one: the largest takes one of them, on a slow line and a slow disk.
 PATIENCE_SECONDS = 1.0  # How long a start waits for an image that comes quickly, before it says that it is being pulled.
 PULLS_MAX = 4  # At once in one process: more only share the line and the disk.
@@ -83,6 +83,7 @@ class NotReady:
     code: str
     detail: str
     passes: bool
+    is_pulling: bool = False  # It comes, or has its turn soon; nothing has failed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,8 @@ class ImageStore:
         if failure is not None and (not failure.passes or time.monotonic() - failed_at < FAILED_SECONDS):
             return failure
         ready = self._find(digest, host) if digest and self._is_allowed(digest, host, tenant) else None
-        return ready or NotReady("image_pulling", f"The image {image.location} is being pulled.", passes=True)
+        pulling = f"The image {image.location} is being pulled."
+        return ready or NotReady("image_pulling", pulling, passes=True, is_pulling=True)
 
     def digests(self) -> frozenset[str]:
         """All images that are there."""

@@ -46,6 +46,8 @@ def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.
             image_kinds=frozenset(map(str, clusters[pool.cluster_id].abilities.image_kinds)),
             mounts=clusters[pool.cluster_id].abilities.mounts,
             node_ports=clusters[pool.cluster_id].abilities.node_ports,
+            lacks=clusters[pool.cluster_id].abilities.lacks,
+            bare_images=clusters[pool.cluster_id].abilities.bare_images,
             gpus_simulated=pool.gpus_simulated,
             gpu_shares=bool(pool.rules.get("gpu_shares")),
             isolation=isolation_label(clusters[pool.cluster_id].isolation),

@@ -106,7 +106,15 @@ def may_be_unmeasured(spec: JobSpec) -> bool:
     return not clusters or any(not cluster.is_measured and spec.cluster in (None, cluster.name) for cluster in clusters)
 
 
-def starts_nowhere(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts]) -> FieldError | None:
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The image that a job brings to its tasks."""
+
+    image_kind: str
+    image: str = ""
+
+
+def starts_nowhere(spec: JobSpec, brought: Brought, pools: Sequence[PoolFacts]) -> FieldError | None:
     """The refusal of a job that no machine of any enabled cluster could run; None where one could, or nothing is known yet.
 
     No query where what was read before says that it could start; five or six where it does not.
@@ -117,10 +125,10 @@ def starts_nowhere(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts]) -
     with _lock:
         snapshot = _snapshot
         is_current = snapshot is not None and snapshot.key == key and snapshot.sizes.known < ANSWERS_MAX
-        if snapshot is not None and is_current and _refusal(spec, wish, image_kind, snapshot) is None:
+        if snapshot is not None and is_current and _refusal(spec, wish, brought, snapshot) is None:
             return None
         _snapshot = snapshot = _read(key)
-        refusal = _refusal(spec, wish, image_kind, snapshot)
+        refusal = _refusal(spec, wish, brought, snapshot)
     if refusal is None or not any(enabled for _, enabled in key) or may_be_unmeasured(spec):
         return None
     return _refused(spec, refusal)
@@ -168,31 +176,44 @@ def _whole(machine: Machine, pool: PoolFacts) -> Machine:
     return replace(machine, gpus=gpus, blocked="", taints=frozenset())
 
 
-def _refusal(spec: JobSpec, wish: Wish, image_kind: str, snapshot: _Snapshot) -> Refusal | None:
+def _refusal(spec: JobSpec, wish: Wish, brought: Brought, snapshot: _Snapshot) -> Refusal | None:
     """Why it starts nowhere. A pool without any machine may get whatever is asked for."""
-    if any(snapshot.pools[n].enabled and unfit(wish, image_kind, snapshot.pools[n]) is None for n in snapshot.empty):
+    if any(snapshot.pools[n].enabled and unfit(wish, brought.image_kind, snapshot.pools[n]) is None for n in snapshot.empty):
         return None
-    return never(wish, image_kind, snapshot.sizes) or _too_large_a_share(spec, wish, image_kind, snapshot)
+    return never(wish, brought.image_kind, snapshot.sizes) or _beyond_every_pool(spec, wish, brought, snapshot)
 
 
-def _too_large_a_share(spec: JobSpec, wish: Wish, image_kind: str, snapshot: _Snapshot) -> Refusal | None:
-    """Shared memory of a task, or ports of all, beyond what the machines of every pool have that is otherwise right."""
-    shm = max(role.resources.shm_bytes for role in spec.roles.values())
-    ports = sum(len(role.ports) * role.replicas.min for role in spec.roles.values())
+def _beyond_every_pool(spec: JobSpec, wish: Wish, brought: Brought, snapshot: _Snapshot) -> Refusal | None:
+    """What the job asks for or brings beyond every pool that is otherwise right; None where one of these takes it."""
     refusal: Refusal | None = None
     for number, pool in enumerate(snapshot.pools):
-        if not pool.enabled or unfit(wish, image_kind, pool) or snapshot.sizes.refusal(wish.gang, number):
+        if not pool.enabled or unfit(wish, brought.image_kind, pool) or snapshot.sizes.refusal(wish.gang, number):
             continue
         inside = [machine for machine in snapshot.sizes.machines if machine.pool == number]
-        largest = max((machine.memory_bytes for machine in inside), default=0)
-        bound = None if pool.node_ports is None else pool.node_ports * len(inside)
-        if shm > largest:
-            refusal = (WaitCode.SHM, {"pool": pool.name, "need": shm, "largest": largest})
-        elif bound is not None and ports > bound:
-            refusal = (WaitCode.PORTS, {"pool": pool.name, "need": ports, "most": bound})
-        else:
+        refusal = _too_large_a_share(spec, pool, inside) or _not_carried(spec, brought, pool)
+        if refusal is None:
             return None
     return refusal
+
+
+def _too_large_a_share(spec: JobSpec, pool: PoolView, inside: Sequence[Machine]) -> Refusal | None:
+    """Shared memory of a task, or ports of all, beyond what the machines of a pool have."""
+    shm = max(role.resources.shm_bytes for role in spec.roles.values())
+    ports = sum(len(role.ports) * role.replicas.min for role in spec.roles.values())
+    largest = max((machine.memory_bytes for machine in inside), default=0)
+    bound = None if pool.node_ports is None else pool.node_ports * len(inside)
+    if shm > largest:
+        return WaitCode.SHM, {"pool": pool.name, "need": shm, "largest": largest}
+    if bound is not None and ports > bound:
+        return WaitCode.PORTS, {"pool": pool.name, "need": ports, "most": bound}
+    return None
+
+
+def _not_carried(spec: JobSpec, brought: Brought, pool: PoolView) -> Refusal | None:
+    """Code or a checkpoint directory that an image without a shell could not have."""
+    if pool.bare_images and brought.image.startswith(pool.bare_images) and (spec.code is not None or spec.checkpoint is not None):
+        return WaitCode.NO_SHELL, {"pool": pool.name, "image": brought.image}
+    return None
 
 
 def _refused(spec: JobSpec, refusal: Refusal) -> FieldError:
@@ -224,7 +245,8 @@ def _path(spec: JobSpec, code: WaitCode) -> str:
     if code in (WaitCode.NO_POOL, WaitCode.CLUSTER_DISABLED):
         return "/pool" if spec.pool else "/cluster"
     fields = {WaitCode.IMAGE_KIND: "/image", WaitCode.NO_MOUNTS: "/mounts", WaitCode.LABEL: "/placement/labels",
-              WaitCode.NO_PLACE: "/placement/together"}  # fmt: skip
+              WaitCode.NO_PLACE: "/placement/together", WaitCode.NO_SHELL: "/image",
+              WaitCode.CLUSTER_LACKS: "/cluster"}  # fmt: skip
     of_roles = {
         WaitCode.GPU_MODEL: "gpu",
         WaitCode.GPU_SHARES: "gpu",

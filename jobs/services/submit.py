@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from clusters.engines.interface import ImageKind
 from clusters.facts import remembered_pools
 from clusters.selectors import PoolFacts
 from images.facts import remembered_image
@@ -21,7 +22,7 @@ from jobs.models import Job
 from jobs.selectors.find import find_jobs_by_reference
 from jobs.services.code_fetch import fetch_spec, known_commit
 from jobs.services.drivers import no_driver_fits
-from jobs.services.fitting import larger_than_any, may_be_unmeasured, starts_nowhere
+from jobs.services.fitting import Brought, larger_than_any, may_be_unmeasured, starts_nowhere
 from jobs.services.priority import stored_priority
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
@@ -178,8 +179,10 @@ def _unfitting(spec: JobSpec, image: ResolvedImage | None, pools: Sequence[PoolF
     errors += _whole_cores(spec)
     if (too_large := larger_than_any(spec, pools)) is not None:
         errors.append(too_large)
-    elif not unknown and image is not None and (nowhere := starts_nowhere(spec, str(image.kind), pools)) is not None:
-        errors.append(nowhere)
+    elif not unknown and image is not None:
+        brought = Brought(str(image.kind), image.location if image.kind is ImageKind.REGISTRY else "")
+        nowhere = starts_nowhere(spec, brought, pools)
+        errors += [] if nowhere is None else [nowhere]
     return errors
 
 

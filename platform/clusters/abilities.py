@@ -15,6 +15,8 @@ def abilities_document(abilities: Abilities) -> dict[str, Any]:
         "mounts": abilities.mounts,
         "node_ports": abilities.node_ports,
         "shares_gpus": abilities.shares_gpus,
+        "lacks": list(abilities.lacks),
+        "bare_images": list(abilities.bare_images),
     }
 
 
@@ -27,4 +29,6 @@ def read_abilities(document: Mapping[str, Any] | None) -> Abilities:
         mounts=known.get("mounts", default.mounts),
         node_ports=known.get("node_ports", default.node_ports),
         shares_gpus=known.get("shares_gpus", True),  # Every engine of a release that did not ask shared them.
+        lacks=tuple(known.get("lacks", default.lacks)),
+        bare_images=tuple(known.get("bare_images", default.bare_images)),
     )

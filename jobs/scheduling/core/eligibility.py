@@ -44,6 +44,8 @@ class PoolView:
     gpus_simulated: bool = False
     isolation: str = ""
     gpu_shares: bool = False
+    lacks: tuple[str, ...] = ()  # Kinds of objects that its cluster does not have and that every attempt there would need.
+    bare_images: tuple[str, ...] = ()  # Beginnings of references of images without a shell.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ def unfit(wish: Wish, image_kind: str, pool: PoolView) -> tuple[int, Refusal] | 
         return 1, (WaitCode.NO_MOUNTS, {"pool": pool.name})
     if wish.shares_gpus and not pool.gpu_shares:
         return 1, (WaitCode.GPU_SHARES, {"pool": pool.name})
+    if pool.lacks:
+        return 1, (WaitCode.CLUSTER_LACKS, {"cluster": pool.cluster_name, "lacks": list(pool.lacks)})
     return None
 
 

@@ -424,6 +424,8 @@ class Abilities:
     mounts: bool = True  # Volumes can be shown to a job.
     node_ports: int | None = None  # Ports that the tasks of one machine can have together; None: no bound.
     shares_gpus: bool = False  # Several tasks can have parts of one device.
+    lacks: tuple[str, ...] = ()  # Kinds of objects that its settings need and the cluster does not have: no job can start.
+    bare_images: tuple[str, ...] = ()  # Beginnings of references of images without a shell: no code and no checkpoint in them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def add_cluster(*, actor: Actor, wanted: NewCluster, now: datetime) -> Cluster:
     cluster: one that does not answer yet can be added.
     """
     cluster = read_new_cluster(wanted, now=now)
+    _expect_unexpired(cluster, now)
     with transaction.atomic():
         if Cluster.objects.count() >= CLUSTERS_MAX:
             raise Conflict(
@@ -96,7 +97,8 @@ def add_cluster(*, actor: Actor, wanted: NewCluster, now: datetime) -> Cluster:
 
 
 def read_new_cluster(wanted: NewCluster, *, now: datetime) -> Cluster:
-    """The row that `add_cluster` would store. Raises InvalidInput with all that is wrong."""
+    """The row that `add_cluster` would store. Raises InvalidInput with all that is wrong, and Conflict for a name or place that
+    another cluster has."""
     problems = _wrong_name(wanted.name)
     readers = settings_readers()
     if wanted.kind not in readers:
@@ -112,10 +114,13 @@ def read_new_cluster(wanted: NewCluster, *, now: datetime) -> Cluster:
     if problems or read is None:
         raise InvalidInput(problems[0].message, fields=problems)
     pk = new_id()
-    return Cluster(
+    cluster = Cluster(
         id=pk, name=wanted.name, kind=wanted.kind, config=dict(wanted.config), is_enabled=wanted.is_enabled,
         credentials_sealed=seal(pk, wanted.credentials), access=_access(read), created_at=now,
     )  # fmt: skip
+    _expect_free(cluster)
+    _expect_own_place(cluster)
+    return cluster
 
 
 def change_cluster(
@@ -131,6 +136,8 @@ def change_cluster(
         _expect_version(cluster, expected_version)
         before, sealed_before = _shown(cluster), cluster.credentials_sealed
         _apply(cluster, changes, now)
+        if changes.credentials is not None:
+            _expect_unexpired(cluster, now)
         if _shown(cluster) != before or cluster.credentials_sealed != sealed_before:
             if cluster.name != before["name"]:
                 _expect_free(cluster)
@@ -254,9 +261,12 @@ def _apply_settings(cluster: Cluster, changes: ClusterChanges) -> list[FieldErro
     if read is None or problems:
         return problems
     access = _access(read)
-    if cluster.access is not None and access["place"] != cluster.access["place"]:
+    is_moved = cluster.access is not None and access["place"] != cluster.access["place"]
+    if is_moved:
         _expect_movable(cluster)
     cluster.config, cluster.access = kept, access
+    if is_moved:
+        _expect_own_place(cluster)
     if changes.credentials is not None:
         cluster.credentials_sealed = seal(cluster.pk, credentials)
     return []
@@ -312,6 +322,36 @@ def _expect_free(cluster: Cluster) -> None:
     # The constraint is what guards; this is for the words.
     if Cluster.objects.filter(name=cluster.name).exclude(pk=cluster.pk).exists():
         raise _taken(cluster.name)
+
+
+def _expect_own_place(cluster: Cluster) -> None:
+    """Two rows for one place would each take the other's objects for those of a stranger. One API server under two addresses is
+    found by the check, which sees whose the namespaces are."""
+    place = (cluster.access or {}).get("place")
+    other = Cluster.objects.filter(access__place=place).exclude(pk=cluster.pk).first() if place else None
+    if other is None:
+        return
+    server = str((cluster.access or {}).get("server", ""))
+    message = Text(
+        f"Cluster {other.name} works at {server} with the same namespace_prefix already.",
+        f"集群 {other.name} 已在 {server} 上使用相同的 namespace_prefix。",
+    )
+    hint = Text(
+        f"Change that cluster (`berth clusters change {other.name}`), or give this one another namespace_prefix.",
+        f"请修改该集群（`berth clusters change {other.name}`），或为本集群设置另一个 namespace_prefix。",
+    )
+    raise Conflict(message, fields=[FieldError("/config/namespace_prefix", "place_taken", message, hint)], hint=hint)
+
+
+def _expect_unexpired(cluster: Cluster, now: datetime) -> None:
+    """Credentials that are over let nothing be done; a cluster whose credentials end later says so itself."""
+    expires_at = (cluster.access or {}).get("expires_at")
+    if expires_at is None or datetime.fromisoformat(expires_at) > now:
+        return
+    account = str((cluster.access or {}).get("account", ""))
+    message = Text(f"The credentials of {account} expired at {expires_at}.", f"{account} 的凭据已于 {expires_at} 过期。")
+    hint = Text("Give a kubeconfig with a new certificate or token.", "请提供带有新证书或令牌的 kubeconfig。")
+    raise InvalidInput(message, hint=hint, fields=[FieldError("/credentials", "expired", message, hint)])
 
 
 def _taken(name: str) -> Conflict:

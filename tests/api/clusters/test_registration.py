@@ -86,6 +86,29 @@ def test_two_clusters_with_one_name_are_refused(api: Api, cast: Cast) -> None:
     assert (again.status_code, paths(again)) == (409, [("/name", "taken")])
 
 
+def test_one_place_has_one_cluster_and_the_other_is_named(api: Api, cast: Cast) -> None:
+    otto = api(cast.otto)
+    assert otto.post(URL, body(), format="json").status_code == 201
+    again = otto.post(URL, body(name="second"), format="json")
+    assert (again.status_code, paths(again)) == (409, [("/config/namespace_prefix", "place_taken")])
+    assert "research" in again.json()["detail"]
+    assert otto.post(f"{URL}:check", body(name="second"), format="json").status_code == 409
+    other = otto.post(URL, body(name="second", config={"namespace_prefix": "second"}), format="json")
+    assert other.status_code == 201
+    moved = otto.patch(f"{URL}/{other.json()['id']}", {"config": {"namespace_prefix": None}}, format="json")
+    assert (moved.status_code, paths(moved)) == (409, [("/config/namespace_prefix", "place_taken")])
+
+
+def test_credentials_that_are_over_are_not_stored(api: Api, cast: Cast) -> None:
+    otto = api(cast.otto)
+    over = kubeconfig(THERE, token=token_until(datetime.now(UTC) - timedelta(hours=1)))
+    refused = otto.post(URL, body(credentials=over), format="json")
+    assert (refused.status_code, paths(refused)) == (422, [("/credentials", "expired")])
+    added = otto.post(URL, body(), format="json").json()
+    changed = otto.patch(f"{URL}/{added['id']}", {"credentials": over}, format="json")
+    assert (changed.status_code, paths(changed)) == (422, [("/credentials", "expired")])
+
+
 def test_a_check_stores_nothing_and_says_what_to_do(api: Api, cast: Cast) -> None:
     token = token_until(datetime.now(UTC) - timedelta(hours=1))
     checked = api(cast.otto).post(f"{URL}:check", body(credentials=kubeconfig(THERE, token=token)), format="json")

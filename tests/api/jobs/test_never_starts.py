@@ -113,6 +113,27 @@ def test_containers_are_accepted_where_an_engine_says_that_it_runs_them(quay: Qu
     assert submit(api(quay.cast.bob), image=CONTAINER).status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("able", "spec", "path", "code"),
+    [
+        (Abilities(lacks=("jobs.batch.volcano.sh",)), {}, "/cluster", "cluster_lacks"),
+        (
+            Abilities(image_kinds=frozenset(ImageKind), bare_images=("docker.io/library/",)),
+            {"image": CONTAINER, "checkpoint": {"path": "kept"}},
+            "/image",
+            "no_shell",
+        ),
+    ],
+)
+def test_what_no_engine_can_start_or_bring_is_refused(
+    quay: Quay, api: Api, able: Abilities, spec: dict[str, Any], path: str, code: str
+) -> None:
+    record_inventory(quay.cluster.pk, replace(quay.engine.inventory(), abilities=able), quay.now)
+    found = refused(api(quay.cast.bob), **spec)
+    assert found[:2] == (path, code)
+    assert found[2], "the next step"
+
+
 def test_more_ports_than_the_machines_have_are_refused(quay: Quay, api: Api) -> None:
     record_inventory(quay.cluster.pk, replace(quay.engine.inventory(), abilities=Abilities(node_ports=4)), quay.now)
     roles = {"worker": {"command": "true", "replicas": 9, "ports": ["rpc"], "resources": {"cpu": "100m"}}}

@@ -77,7 +77,7 @@ def test_credentials_are_sealed_and_told_to_nobody() -> None:
 
 
 def test_sealed_credentials_of_one_cluster_do_not_open_for_another() -> None:
-    first, second = added("first"), added("second")
+    first, second = added("first"), added("second", config={"namespace_prefix": "second"})
     Cluster.objects.filter(pk=second.pk).update(credentials_sealed=first.credentials_sealed)
     with pytest.raises(EngineUnreachable, match="do not open"):
         engine_for(second.pk)
@@ -118,7 +118,7 @@ def test_two_clusters_with_one_name_are_refused() -> None:
     with pytest.raises(Conflict) as caught:
         added("research")
     assert paths(caught.value) == [("/name", "taken")]
-    other = added("other")
+    other = added("other", config={"namespace_prefix": "other"})
     with pytest.raises(Conflict):
         change_cluster(actor=OPERATOR, cluster_id=other.pk, changes=ClusterChanges(name="research"), now=NOW)
 

@@ -18,7 +18,7 @@ from clusters.engines.kubernetes.credentials import read_access
 from clusters.engines.kubernetes.definitions import is_served
 from clusters.engines.kubernetes.inventory import read_inventory
 from clusters.engines.settings import Finding, Outcome, SettingsInvalid
-from kernel.words import NO_HINT, Text
+from kernel.words import Text
 
 MINOR_MIN = 30  # Of Kubernetes 1: pods with scheduling gates.
 MINOR_TESTED = 35
@@ -42,10 +42,16 @@ def check(api: Api, config: KubernetesConfig, now: datetime) -> list[Finding]:
 
 def _check(api: Api, config: KubernetesConfig, now: datetime) -> Iterator[Finding]:
     yield from _credentials(config, now)
-    version = api.get("/version")
+    try:
+        version = api.get("/version")
+    except Forbidden:
+        raise
+    except ApiRefused as error:
+        yield _no_api_server(error)
+        return
     yield _ok("reachable", Text("The API server answers.", "API 服务器有应答。"))
     yield from _transport(config)
-    yield _version(version)
+    yield judge_version(version)
     lacking = permissions.missing(api, config)  # The first question that the server answers to accounts alone.
     yield _ok("authentication", Text("The server knows the account.", "服务器认识该账户。"))
     yield from _permissions(lacking)
@@ -96,18 +102,28 @@ def _transport(config: KubernetesConfig) -> Iterator[Finding]:
     yield Finding("tls", Outcome.WARNING, text, hint)
 
 
-def _version(answer: Json) -> Finding:
+def judge_version(answer: Json) -> Finding:
+    """Whether Berth works with the version that the server tells."""
     name = str(answer.get("gitVersion", "?"))[:60]
     numbers = re.match(r"v?1\.(\d+)", name)
-    if numbers is None or int(numbers[1]) < MINOR_MIN:
-        text = Text(f"Kubernetes {name} is too old, or unknown.", f"Kubernetes {name} 版本过旧或未知。")
-        return Finding(
-            "version", Outcome.FAILED, text, Text(f"Needed is 1.{MINOR_MIN} or later.", f"需要 1.{MINOR_MIN} 或更高版本。")
+    if numbers is None:
+        text = Text(
+            f"The server tells no version of Kubernetes that is known: {name}.", f"服务器给出的 Kubernetes 版本未知：{name}。"
         )
+        hint = Text(
+            f"Needed is 1.{MINOR_MIN} or later; check the server's address.", f"需要 1.{MINOR_MIN} 或更高版本；请检查服务器地址。"
+        )
+        return Finding("version", Outcome.FAILED, text, hint)
+    if int(numbers[1]) < MINOR_MIN:
+        text = Text(f"Kubernetes {name} is older than 1.{MINOR_MIN}, the first whose scheduling gates Berth can rely on.",
+                    f"Kubernetes {name} 早于 1.{MINOR_MIN}；Berth 依赖自该版本起稳定的调度门控。")  # fmt: skip
+        hint = Text(f"Upgrade the cluster to 1.{MINOR_MIN} or later.", f"请将集群升级到 1.{MINOR_MIN} 或更高版本。")
+        return Finding("version", Outcome.FAILED, text, hint)
     if int(numbers[1]) > MINOR_TESTED:
         text = Text(f"Kubernetes {name} is newer than 1.{MINOR_TESTED}, with which Berth was tested.",
                     f"Kubernetes {name} 比 Berth 测试过的 1.{MINOR_TESTED} 更新。")  # fmt: skip
-        return Finding("version", Outcome.WARNING, text)
+        hint = Text("Run a job of two tasks there before others use it.", "请先在此运行一个含两个任务的作业，再开放使用。")
+        return Finding("version", Outcome.WARNING, text, hint)
     return _ok("version", Text(f"Kubernetes {name}.", f"Kubernetes {name}。"))
 
 
@@ -275,7 +291,17 @@ def _refused(error: ApiRefused) -> Finding:
         hint = Text("Give a new kubeconfig: berth clusters change NAME --kubeconfig FILE.",
                     "请提供新的 kubeconfig：berth clusters change NAME --kubeconfig FILE。")  # fmt: skip
         return Finding("authentication", Outcome.FAILED, text, hint)
-    return Finding("permissions", Outcome.FAILED, Text(f"The server refuses: {error}", f"服务器拒绝：{error}"), NO_HINT)
+    hint = Text("Try the same with kubectl and this kubeconfig: a proxy or an admission rule may stand before the server.",
+                "请用 kubectl 和此 kubeconfig 重试：服务器之前可能有代理或准入规则。")  # fmt: skip
+    return Finding("permissions", Outcome.FAILED, Text(f"The server refuses: {error}", f"服务器拒绝：{error}"), hint)
+
+
+def _no_api_server(error: ApiRefused) -> Finding:
+    text = Text(f"What answers there is no API server of Kubernetes, or is not spoken to rightly: {error}",
+                f"该地址的应答者不是 Kubernetes API 服务器，或访问方式不对：{error}")  # fmt: skip
+    hint = Text("Check `server` in the kubeconfig: https://, the host and the port.",
+                "请检查 kubeconfig 中的 `server`：https://、主机与端口。")  # fmt: skip
+    return Finding("reachable", Outcome.FAILED, text, hint)
 
 
 def _ok(check: str, text: Text[str]) -> Finding:

@@ -64,6 +64,6 @@ def missing(resource: Resource) -> str:
     return f"{what}: install {program_of(resource)}, or change {setting_of(resource)}."
 
 
-def lacking(api: Api, config: KubernetesConfig) -> list[str]:
-    """What to do about each kind that the cluster does not have. Raises EngineUnreachable and ApiRefused."""
-    return [missing(resource) for resource in definitions(config) if not is_served(api, resource)]
+def lacking(api: Api, config: KubernetesConfig) -> list[Resource]:
+    """The kinds that this configuration needs and the cluster does not have. Raises EngineUnreachable and ApiRefused."""
+    return [resource for resource in definitions(config) if not is_served(api, resource)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from clusters.engines.kubernetes.config_values import check_value
 from clusters.engines.kubernetes.names import is_dns_label, is_subdomain
 from clusters.engines.settings import SettingsInvalid
 from kernel.errors import FieldError
@@ -97,7 +98,11 @@ def _field(problem: Text[str]) -> FieldError:
     what_zh = problem.zh.partition(": ")[2]
     if name == KUBECONFIG:
         message = Text(f"The kubeconfig cannot be used: {what}.", f"kubeconfig 不可用：{what_zh}。")
-        return FieldError("/credentials", "invalid", message)
+        hint = Text(
+            "`kubectl config view --minify --flatten --raw` writes one context with its keys inline.",
+            "`kubectl config view --minify --flatten --raw` 可输出单个上下文，密钥直接写入其中。",
+        )
+        return FieldError("/credentials", "invalid", message, hint)
     code = "unknown_field" if what == NOT_KNOWN.en else "invalid"
     return FieldError(
         f"/config/{name}",
@@ -115,7 +120,7 @@ def read_config(cluster_id: str, document: Mapping[str, Any], **defaults: Any) -
     for name, value in document.items():
         if name not in known:
             continue
-        problem = _check(name, value)
+        problem = _check(name, value) or check_value(name, value)
         if problem:
             problems.append(wrong_with(name, problem))
         else:

@@ -75,19 +75,21 @@ def read_access(credentials: str) -> Access:
     context = _named(
         document, "contexts", "context", document.get("current-context"), problems, Text("current-context", "current-context")
     )
+    of_context = context or {}
     cluster = _named(
-        document, "clusters", "cluster", context.get("cluster"), problems, Text("the context's cluster", "该上下文的集群")
+        document, "clusters", "cluster", of_context.get("cluster"), problems, Text("the context's cluster", "该上下文的集群")
     )
-    user = _named(document, "users", "user", context.get("user"), problems, Text("the context's user", "该上下文的用户"))
-    server = str(cluster.get("server") or "")
-    if cluster and urlsplit(server).scheme not in ("https", "http"):
-        problems.append(
-            Text("the cluster's `server` is no address that begins with https://", "集群的 `server` 不是以 https:// 开头的地址")
-        )
-    if user:
+    user = _named(document, "users", "user", of_context.get("user"), problems, Text("the context's user", "该上下文的用户"))
+    if cluster is not None:
+        problems += _wrong_with_cluster(cluster)
+    if user is not None:
         problems += _wrong_with(user)
     if problems:
         raise ConfigInvalid([wrong_with(KUBECONFIG, problem) for problem in problems])
+    assert context is not None
+    assert cluster is not None
+    assert user is not None
+    server = str(cluster["server"])
     subject, certificate_ends = _of_certificate(user)
     account, token_ends = _of_token(str(user.get("token") or ""))
     ends = [moment for moment in (certificate_ends, token_ends) if moment is not None]
@@ -154,12 +156,12 @@ def _entries(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _named(
     document: Mapping[str, Any], group: str, kind: str, name: object, problems: list[Text[str]], what: Text[str]
-) -> Mapping[str, Any]:
+) -> Mapping[str, Any] | None:
     """The entry of this name; what is wrong is added to the problems, once where one thing follows from another."""
     if not name:
         if not problems:
             problems.append(Text(f"{what.en} is not named", f"没有指定{what.zh}"))
-        return {}
+        return None
     entries = document.get(group)
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
@@ -171,7 +173,37 @@ def _named(
             f"{what.zh}为 {str(name)[:80]!r}，而 `{group}` 中没有此名称",
         )
     )
-    return {}
+    return None
+
+
+def _wrong_with_cluster(cluster: Mapping[str, Any]) -> list[Text[str]]:
+    found = []
+    if not _is_address(str(cluster.get("server") or "")):
+        found.append(
+            Text(
+                "the cluster's `server` is no address such as https://host:6443",
+                "集群的 `server` 不是形如 https://host:6443 的地址",
+            )
+        )
+    authority = cluster.get("certificate-authority-data")
+    if authority and _read_certificate(authority) is None:
+        found.append(
+            Text(
+                "`certificate-authority-data` is no certificate in Base64", "`certificate-authority-data` 不是 Base64 编码的证书"
+            )
+        )
+    return found
+
+
+def _is_address(server: str) -> bool:
+    """Whether it names a host, and says nothing of accounts and questions, which would be shown."""
+    try:
+        parts = urlsplit(server)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_plain = parts.username is None and not parts.query and not parts.fragment
+    return parts.scheme in ("https", "http") and bool(parts.hostname) and has_port and is_plain
 
 
 def _wrong_with(user: Mapping[str, Any]) -> list[Text[str]]:
@@ -190,30 +222,46 @@ def _wrong_with(user: Mapping[str, Any]) -> list[Text[str]]:
         )
     if not found and not certificate and not user.get("token"):
         found.append(Text("the user has neither a client certificate nor a token", "该用户既没有客户端证书，也没有令牌"))
-    if certificate and _certificate(user) is None:
+    if certificate and _read_certificate(certificate) is None:
         found.append(
             Text("`client-certificate-data` is no certificate in Base64", "`client-certificate-data` 不是 Base64 编码的证书")
+        )
+    if key and not _is_key(key):
+        found.append(
+            Text(
+                "`client-key-data` is no private key in Base64 without a password",
+                "`client-key-data` 不是 Base64 编码的无密码私钥",
+            )
         )
     return found
 
 
-def _certificate(user: Mapping[str, Any]) -> Any:
-    """The client's certificate; None where there is none, or none that can be read."""
+def _read_certificate(text: object) -> Any:
+    """The certificate; None where the text has none."""
     from cryptography import x509
 
-    text = user.get("client-certificate-data")
-    if not text:
-        return None
     try:
         return x509.load_pem_x509_certificate(base64.b64decode(str(text), validate=True))
     except (ValueError, binascii.Error):
         return None
 
 
+def _is_key(text: object) -> bool:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        load_pem_private_key(base64.b64decode(str(text), validate=True), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it has a password.
+        return False
+    return True
+
+
 def _of_certificate(user: Mapping[str, Any]) -> tuple[str, datetime | None]:
     from cryptography.x509.oid import NameOID
 
-    found = _certificate(user)
+    text = user.get("client-certificate-data")
+    found = _read_certificate(text) if text else None
     if found is None:
         return "", None
     names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)

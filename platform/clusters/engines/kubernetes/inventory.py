@@ -31,7 +31,10 @@ def take_inventory(api: Api, config: KubernetesConfig) -> Inventory:
     pods = items(api.get("/api/v1/pods", fieldSelector=unfinished, labelSelector=f"{names.CLUSTER}!={config.cluster_id}"))
     found = read_inventory(nodes, pods, config, datetime.now(UTC))
     lacking = choices.lacking(api, config)
-    return replace(found, note=" ".join(lacking)) if lacking else found
+    if not lacking:
+        return found
+    lacks = tuple(resource.definition for resource in lacking)
+    return replace(found, note=" ".join(map(choices.missing, lacking)), abilities=replace(found.abilities, lacks=lacks))
 
 
 def read_inventory(nodes: Sequence[Json], pods: Sequence[Json], config: KubernetesConfig, now: datetime) -> Inventory:
@@ -45,7 +48,12 @@ def read_inventory(nodes: Sequence[Json], pods: Sequence[Json], config: Kubernet
     return Inventory(
         nodes=tuple(_node(node, used, config) for node in nodes),
         read_at=now,
-        abilities=Abilities(image_kinds=frozenset(kinds), mounts=bool(config.shared_paths), node_ports=None),
+        abilities=Abilities(
+            image_kinds=frozenset(kinds),
+            mounts=bool(config.shared_paths),
+            node_ports=None,
+            bare_images=tuple(config.direct_images),
+        ),
         isolation=tuple(
             fact.en
             for fact in (isolation_facts.RESTRICTED_PODS, isolation_facts.TENANT_NAMESPACES, isolation_facts.NETWORK_POLICIES)

@@ -31,6 +31,7 @@ PARENT, GROUP = "parent", "group"
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 HOST_LENGTH = 40
 LABEL_LENGTH, SUBDOMAIN_LENGTH = 63, 253
 
@@ -54,6 +55,12 @@ def is_dns_label(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Whether the text can be the value of a label."""
     return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_qualified(text: str) -> bool:
+    """Whether the text can be the name of a label or of a resource: `cpu`, `nvidia.com/gpu`."""
+    domain, slash, name = text.rpartition("/")
+    return _QUALIFIED.fullmatch(name) is not None and (not slash or is_subdomain(domain))
 
 
 def control_namespace(prefix: str) -> str:

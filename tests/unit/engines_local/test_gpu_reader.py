@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from clusters.engines.gpu_readings import GpuReading
 from clusters.engines.interface import GpuFaultKind
 from clusters.engines.local import gpus, measure
-from clusters.engines.local.gpus import GpuReading, Gpus
+from clusters.engines.local.gpus import Gpus
 from tests.builders.live import wait_until
 from tests.builders.nvml import DRIVER_NOT_LOADED, EVERYTHING, GIB, GPU_IS_LOST, HW_THERMAL, Card, StandIn
 

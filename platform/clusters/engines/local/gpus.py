@@ -9,11 +9,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+from clusters.engines.gpu_readings import GpuReading
 from clusters.engines.interface import GpuDevice, GpuFault, GpuFaultKind
 
 SIMULATED_PREFIX = "SIMULATED"
@@ -26,18 +27,6 @@ _WAIT_MILLISECONDS = 60_000
 _LOST_PAUSE_SECONDS = 1.0
 _SIMULATED_MEMORY_BYTES = 80 * 1024**3
 _CONTROL_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
-
-
-@dataclass(frozen=True, slots=True)
-class GpuReading:
-    """What a device says now; None is what it does not say."""
-
-    utilization_ratio: float | None = None
-    memory_bytes: int | None = None
-    power_watts: float | None = None
-    temperature_celsius: int | None = None
-    xid_code: int | None = None
-    memory_by_process: Mapping[int, int] | None = None  # Bytes by the host's process id.
 
 
 class Gpus:

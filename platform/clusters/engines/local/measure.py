@@ -14,10 +14,11 @@ from dataclasses import replace
 
 import psutil
 
+from clusters.engines.gpu_readings import GpuReading, values_of, values_of_device
 from clusters.engines.interface import Sample
 from clusters.engines.local import cgroups, processes, simulated
 from clusters.engines.local.config import LocalEngineConfig
-from clusters.engines.local.gpus import GpuReading, Gpus
+from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.watch import LiveTask
 
 _NANOSECONDS = 1_000_000_000
@@ -84,10 +85,7 @@ class Meter:
     def _devices(self, readings: Mapping[str, GpuReading]) -> Iterable[Sample]:
         for identifier, reading in readings.items():
             subject = f"gpu:{self._config.node}:{identifier}"
-            values = _gpu_values([reading])
-            if reading.xid_code is not None:
-                values["gpu_xid_code"] = reading.xid_code
-            yield from (Sample(subject, metric, value) for metric, value in values.items())
+            yield from (Sample(subject, metric, value) for metric, value in values_of_device(reading).items())
 
     def _tasks(self, tasks: Sequence[LiveTask], now: float) -> Iterable[Sample]:
         everything = None if all(task.started.groups for task in tasks) else processes.read_all()
@@ -132,7 +130,7 @@ def _held(tasks: Sequence[LiveTask], readings: Mapping[str, GpuReading]) -> Iter
             for identifier in task.record.gpus
             if identifier in readings
         ]
-        yield from (Sample(_subject(task), metric, value) for metric, value in _gpu_values(held).items())
+        yield from (Sample(_subject(task), metric, value) for metric, value in values_of(held).items())
 
 
 def _own(reading: GpuReading, members: Collection[int], everything: Collection[int]) -> GpuReading:
@@ -156,21 +154,3 @@ def _fill_in(used: cgroups.Usage, task: LiveTask, everything: Mapping[int, proce
         read_bytes=used.read_bytes,
         write_bytes=used.write_bytes,
     )
-
-
-def _gpu_values(readings: Sequence[GpuReading]) -> dict[str, float]:
-    """Join the readings of some devices: mean use, summed memory and power, hottest temperature."""
-    values: dict[str, float] = {}
-    utilization = [reading.utilization_ratio for reading in readings if reading.utilization_ratio is not None]
-    memory = [reading.memory_bytes for reading in readings if reading.memory_bytes is not None]
-    power = [reading.power_watts for reading in readings if reading.power_watts is not None]
-    temperature = [reading.temperature_celsius for reading in readings if reading.temperature_celsius is not None]
-    if utilization:
-        values["gpu_utilization_ratio"] = sum(utilization) / len(utilization)
-    if memory:
-        values["gpu_memory_bytes"] = sum(memory)
-    if power:
-        values["gpu_power_watts"] = sum(power)
-    if temperature:
-        values["gpu_temperature_celsius"] = max(temperature)
-    return values

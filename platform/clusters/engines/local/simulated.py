@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import zlib
 
+from clusters.engines.gpu_readings import GpuReading
 from clusters.engines.interface import GpuDevice
-from clusters.engines.local.gpus import GpuReading
 
 _WAVE_SECONDS = 600.0
 _IDLE_WATTS, _MOST_WATTS = 50.0, 400.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.engines.kubernetes import KubernetesEngine, names, open_engine
+from clusters.engines.kubernetes.permissions import cluster_role
 from tests.builders import kubernetes
 from tests.builders.prepared import short_folder
 from tests.contract.engines.bench import Bench
@@ -72,3 +74,37 @@ def open_place() -> Iterator[Callable[..., Place]]:
 @pytest.fixture
 def place(open_place: Callable[..., Place]) -> Place:
     return open_place()
+
+
+@pytest.fixture
+def with_rights(place: Place) -> Iterator[Callable[..., Bench]]:
+    """Benches of people who have the engine's rights, but for some kinds of objects, with changes of the configuration."""
+    made: list[str] = []
+
+    def make(without: frozenset[str] = frozenset(), **changes: Any) -> Bench:
+        user = f"berth-{secrets.token_hex(4)}"
+        made.append(user)
+        config = replace(place.engine.config, kubeconfig=place.cluster.kubeconfig_for(user).read_text(), **changes)
+        role = cluster_role(user, config)
+        role["rules"] = [rule for rule in role["rules"] if not set(rule["resources"]) & without]
+        place.cluster.create(role)
+        place.cluster.create(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": user},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+            }
+        )
+        bench = Bench("kubernetes", lambda: open_engine(config))
+        opened.append(bench)
+        return bench
+
+    opened: list[Bench] = []
+    yield make
+    for bench in opened:
+        bench.close()
+    for user in made:
+        for kind in ("clusterrolebindings", "clusterroles"):
+            place.cluster.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{kind}/{user}")

@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 import pytest
 
 from clusters.engines.interface import Asker, CheckpointRef, EngineUnreachable, Forgotten, Stop, StopCause, TaskName
-from clusters.engines.kubernetes import open_engine
-from clusters.engines.kubernetes.permissions import cluster_role, missing
+from clusters.engines.kubernetes.permissions import missing
 from tests.contract.engines.bench import Bench, ends_politely, saves, succeeds
-from tests.engines.kubernetes.conftest import Place
 
 pytestmark = pytest.mark.kubernetes
-
-
-@pytest.fixture
-def with_rights(place: Place) -> Iterator[Callable[[frozenset[str]], Bench]]:
-    """Benches of people who have the engine's rights, but for some kinds of objects."""
-    made: list[str] = []
-
-    def make(without: frozenset[str] = frozenset()) -> Bench:
-        user = f"berth-{secrets.token_hex(4)}"
-        made.append(user)
-        config = replace(place.engine.config, kubeconfig=place.cluster.kubeconfig_for(user).read_text())
-        role = cluster_role(user, config)
-        role["rules"] = [rule for rule in role["rules"] if not set(rule["resources"]) & without]
-        place.cluster.create(role)
-        place.cluster.create(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": user},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-            }
-        )
-        bench = Bench("kubernetes", lambda: open_engine(config))
-        opened.append(bench)
-        return bench
-
-    opened: list[Bench] = []
-    yield make
-    for bench in opened:
-        bench.close()
-    for user in made:
-        for kind in ("clusterrolebindings", "clusterroles"):
-            place.cluster.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{kind}/{user}")
 
 
 def test_its_own_role_is_enough_for_all_that_it_does(with_rights: Callable[..., Bench]) -> None:

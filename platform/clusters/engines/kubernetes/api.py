@@ -136,6 +136,26 @@ class Api:
         """The body as it is: logs."""
         return self._send("GET", path, query)
 
+    def once(self, path: str, *, seconds: float, bytes_max: int) -> bytes:
+        """A body for which nobody waits: one try, and EngineUnreachable where it is not whole after `seconds` or is too large.
+        Raises ApiRefused."""
+        deadline = time.monotonic() + seconds
+        try:
+            response = self._once("GET", path, {}, None, "", seconds)
+            try:
+                data = b""
+                for chunk in response.chunks():
+                    data += chunk
+                    if len(data) > bytes_max or time.monotonic() > deadline:
+                        raise EngineUnreachable(f"The answer to GET {path} is too large, or too slow.")
+            finally:
+                response.close()
+        except OSError as error:
+            raise EngineUnreachable(f"GET {path}: {error}"[:_TEXT_LENGTH]) from error
+        if response.status >= 400:
+            raise refusal("GET", response.status, data)
+        return data
+
     def create(self, path: str, document: Json) -> Json:
         """Raises AlreadyExists."""
         return self._json("POST", path, {}, document)

@@ -16,6 +16,7 @@ from clusters.engines.kubernetes.api import Api, ApiRefused, Forbidden, Json, No
 from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.credentials import read_access
 from clusters.engines.kubernetes.definitions import is_served
+from clusters.engines.kubernetes.gpu_exporter import GpuExporters
 from clusters.engines.kubernetes.inventory import read_inventory
 from clusters.engines.settings import Finding, Outcome, SettingsInvalid
 from kernel.words import Text
@@ -23,6 +24,7 @@ from kernel.words import Text
 MINOR_MIN = 30  # Of Kubernetes 1: pods with scheduling gates.
 MINOR_TESTED = 35
 EXPIRES_SOON = timedelta(days=14)
+EXPORTERS_SECONDS = 30.0  # As long as all of them are asked.
 NAMED_MAX = 5  # Nodes that one line names.
 _ENFORCERS = ("calico", "cilium", "antrea", "weave", "kube-router", "canal", "ovn", "romana", "kindnet", "aws-node", "azure-npm")
 
@@ -60,11 +62,12 @@ def _check(api: Api, config: KubernetesConfig, now: datetime) -> Iterator[Findin
         yield from _namespaces(api, config)
     if _lacks(lacking, "list", "nodes") or _lacks(lacking, "list", "pods"):
         return
-    nodes = _nodes(api, config)
+    nodes = items(api.get("/api/v1/nodes", labelSelector=config.nodes))
     pods = items(api.get("/api/v1/pods", fieldSelector="status.phase=Running", limit=5000))
     yield from _pools(nodes, pods, config, now)
     yield from _network(pods)
     yield from _measures(api, config)
+    yield from _gpu_exporters(api, config, [node.name for node in read_inventory(nodes, [], config, now).nodes if node.gpus])
     yield from _images(config)
 
 
@@ -177,11 +180,6 @@ def _namespaces(api: Api, config: KubernetesConfig) -> Iterator[Finding]:
     yield _ok("namespaces", text)
 
 
-def _nodes(api: Api, config: KubernetesConfig) -> Sequence[Json]:
-    selector = ",".join(f"{name}={value}" for name, value in sorted(config.node_selector.items())) or None
-    return items(api.get("/api/v1/nodes", labelSelector=selector))
-
-
 def _pools(nodes: Sequence[Json], pods: Sequence[Json], config: KubernetesConfig, now: datetime) -> Iterator[Finding]:
     if not nodes:
         labels = ", ".join(f"{name}={value}" for name, value in sorted(config.node_selector.items()))
@@ -250,6 +248,29 @@ def _measures(api: Api, config: KubernetesConfig) -> Iterator[Finding]:
         yield Finding("metrics", Outcome.WARNING, text, hint)
         return
     yield _ok("metrics", Text("The Metrics API answers.", "Metrics API 有应答。"))
+
+
+def _gpu_exporters(api: Api, config: KubernetesConfig, nodes: Sequence[str]) -> Iterator[Finding]:
+    """Whether figures come from the nodes that have GPUs."""
+    if not nodes or (config.gpus_simulated and not config.gpu_exporter):
+        return
+    if not config.gpu_exporter:
+        text = Text("No exporter of GPU figures is named: use of GPUs stays empty.", "未指定 GPU 指标导出器：GPU 用量将为空。")
+        hint = Text("Set gpu_exporter where NVIDIA's DCGM exporter runs.", "若运行着 NVIDIA DCGM exporter，请设置 gpu_exporter。")
+        yield Finding("gpu_exporter", Outcome.WARNING, text, hint)
+        return
+    exporters = GpuExporters(api, config, round_seconds=EXPORTERS_SECONDS)
+    silent = sorted(set(nodes) - {node for node, page in exporters.pages().items() if page})
+    if not silent:
+        yield _ok("gpu_exporter", Text(f"GPU exporters answer on all {len(nodes)} nodes with GPUs.",
+                                       f"全部 {len(nodes)} 个 GPU 节点上的指标导出器均有应答。"))  # fmt: skip
+        return
+    named = ", ".join(f"{node} ({'no answer' if node in exporters.find() else 'no pod'})" for node in silent[:NAMED_MAX])
+    text = Text(f"GPU exporters answer on {len(nodes) - len(silent)} of {len(nodes)} nodes with GPUs; not on: {named}.",
+                f"{len(nodes)} 个 GPU 节点中有 {len(nodes) - len(silent)} 个的指标导出器有应答；无应答：{named}。")  # fmt: skip
+    hint = Text("Compare gpu_exporter with the labels and the port of the exporter's pods; the account needs get on pods/proxy.",
+                "请核对 gpu_exporter 与导出器 Pod 的标签和端口；账户需要 pods/proxy 的 get 权限。")  # fmt: skip
+    yield Finding("gpu_exporter", Outcome.WARNING, text, hint)
 
 
 def _images(config: KubernetesConfig) -> Iterator[Finding]:

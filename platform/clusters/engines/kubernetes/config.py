@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -19,6 +20,9 @@ OBJECT_KINDS = (PODS, "volcanojob")  # Of all that are rendered, those with whic
 BERTH = "berth"
 GANG_SCHEDULERS = (BERTH, "volcano", "kueue")
 _CHOICES = {"object_kind": OBJECT_KINDS, "gang_scheduler": GANG_SCHEDULERS}
+_GPU_EXPORTER = re.compile(
+    r"(?P<namespace>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/(?P<selector>[^\s:=]+=[^\s:]+):(?P<port>[1-9][0-9]{0,4})"
+)
 _PREFIX_LENGTH = 20  # A namespace has 63 letters; a tenant's key takes up to 40.
 
 
@@ -71,6 +75,7 @@ class KubernetesConfig:
     storage_access: str = "ReadWriteMany"
     shared_paths: Sequence[str] = ()  # Directories that are the same on all nodes and on the platform's hosts.
     kubelet_summary: bool = False  # Measure by the kubelets themselves: needs the right to `nodes/proxy`.
+    gpu_exporter: str = ""  # Pods of NVIDIA's DCGM exporter: `NAMESPACE/LABEL=VALUE:PORT`. Needs the right to `pods/proxy`.
     requests_per_second: float = 50.0
     requests_burst: float = 100.0
     parallel: int = 8
@@ -82,6 +87,18 @@ class KubernetesConfig:
     log_quota_bytes: int = 256 * 1024**2
     tombstone_days: int = 7
     ports: tuple[int, int] = (20_000, 40_000)
+
+    @property
+    def nodes(self) -> str | None:
+        """The label selector of Berth's nodes; None: all are."""
+        return ",".join(f"{name}={value}" for name, value in sorted(self.node_selector.items())) or None
+
+    @property
+    def exporter_place(self) -> tuple[str, str, int]:
+        """Namespace, label selector and port of `gpu_exporter`, which must not be empty."""
+        match = _GPU_EXPORTER.fullmatch(self.gpu_exporter)
+        assert match is not None, self.gpu_exporter  # Read by `read_config`.
+        return match["namespace"], match["selector"], int(match["port"])
 
     def is_direct(self, image: str) -> bool:
         """Whether the image has no shell."""
@@ -173,6 +190,11 @@ def _check(name: str, value: Any) -> Text[str] | None:
             return Text(
                 "must be the name of a queue: lower-case letters, digits, hyphens and dots",
                 "须为队列名称：小写字母、数字、连字符与点",
+            )
+        if name == "gpu_exporter" and value and not _GPU_EXPORTER.fullmatch(value):
+            return Text(
+                "must be NAMESPACE/LABEL=VALUE:PORT, like gpu-operator/app=nvidia-dcgm-exporter:9400",
+                "须为 命名空间/标签=值:端口，例如 gpu-operator/app=nvidia-dcgm-exporter:9400",
             )
         if name in _CHOICES and value not in _CHOICES[name]:
             return Text(f"must be one of {', '.join(_CHOICES[name])}", f"须为 {'、'.join(_CHOICES[name])} 之一")

@@ -24,6 +24,7 @@ from clusters.engines.interface import (
     Forgotten,
     GiveUp,
     Gone,
+    GpuFault,
     Inventory,
     LogChunks,
     LogCursor,
@@ -40,14 +41,16 @@ from clusters.engines.interface import (
     TerminalSize,
     Workload,
 )
-from clusters.engines.kubernetes import checks, execution, metrics, names, states
+from clusters.engines.kubernetes import checks, execution, names, states
 from clusters.engines.kubernetes.api import Api, ApiRefused, Forbidden, Json, NotFound
 from clusters.engines.kubernetes.cache import Cache, Key, prune_pod
 from clusters.engines.kubernetes.carrying import Carrier
 from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.gates import Gates
+from clusters.engines.kubernetes.gpu_exporter import GpuExporters
 from clusters.engines.kubernetes.inventory import take_inventory
 from clusters.engines.kubernetes.logs import LogReader, read_raw
+from clusters.engines.kubernetes.metrics import ClusterMeter
 from clusters.engines.kubernetes.observing import AttemptView
 from clusters.engines.kubernetes.outputs import PodOutputs
 from clusters.engines.kubernetes.pods import Pods, in_order, is_task, pod_name
@@ -83,6 +86,8 @@ class KubernetesEngine:
         self._view = AttemptView(api, config, caches, self._gates, self._pods, self._stopper, self._carrier)
         self._logs = LogReader()
         self._outputs = PodOutputs(websocket, config.parallel, config.outputs_patience_seconds)
+        self._exporters = GpuExporters(api, config)
+        self._meter = ClusterMeter(api, config, self._exporters)
         self._purged_at = time.monotonic()
 
     # --- The contract ------------------------------------------------------------------------------------------------
@@ -175,7 +180,11 @@ class KubernetesEngine:
 
     def sample(self) -> Sequence[Sample]:
         with _reachable():
-            return metrics.sample(self.api, self.config, self._pod_cache.objects().values())
+            return self._meter.sample(self._pod_cache.objects().values())
+
+    def gpu_faults(self) -> Sequence[GpuFault]:
+        with _reachable():
+            return self._exporters.faults()
 
     def check(self, now: datetime) -> Sequence[Finding]:
         return checks.check(self.api, self.config, now)

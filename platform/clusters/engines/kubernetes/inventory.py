@@ -25,8 +25,7 @@ _WHOLE = 1000
 
 def take_inventory(api: Api, config: KubernetesConfig) -> Inventory:
     """Read nodes and the pods on them that are not ours."""
-    selector = ",".join(f"{name}={value}" for name, value in sorted(config.node_selector.items())) or None
-    nodes = items(api.get("/api/v1/nodes", labelSelector=selector))
+    nodes = items(api.get("/api/v1/nodes", labelSelector=config.nodes))
     unfinished = "status.phase!=Succeeded,status.phase!=Failed"
     pods = items(api.get("/api/v1/pods", fieldSelector=unfinished, labelSelector=f"{names.CLUSTER}!={config.cluster_id}"))
     found = read_inventory(nodes, pods, config, datetime.now(UTC))
@@ -133,7 +132,9 @@ def _gpus(
     memory = labels.get(config.gpu_memory_label, "")
     size = int(memory) * MIB if memory.isdigit() else 0
     count = amounts.gpu_millis // _WHOLE
-    return tuple(GpuDevice(f"{node}/{number}", model, size, simulated=config.gpus_simulated) for number in range(count))
+    return tuple(
+        GpuDevice(names.gpu_identifier(node, number), model, size, simulated=config.gpus_simulated) for number in range(count)
+    )
 
 
 def _labels(

@@ -2,11 +2,12 @@
 
 By default from the Metrics API (metrics-server), one call for all tasks and one for all nodes; a cluster without it gives
 nothing. Where the operator allows it, from each kubelet's summary, which knows disks, too: the right to it (`nodes/proxy`) is a
-right to much more on the nodes. Of GPUs neither says anything; their exporters are Prometheus's.
+right to much more on the nodes. Of GPUs neither says anything: that is the business of `gpu_exporter.py`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,27 +15,41 @@ from clusters.engines.interface import Sample
 from clusters.engines.kubernetes import names, states
 from clusters.engines.kubernetes.api import Api, ApiRefused, Json, NotFound, items
 from clusters.engines.kubernetes.config import KubernetesConfig
+from clusters.engines.kubernetes.gpu_exporter import GpuExporters
 from clusters.engines.kubernetes.inventory import quantity_millis
+from clusters.engines.kubernetes.pages import Pages
 
 _METRICS = "/apis/metrics.k8s.io/v1beta1"
 _NANOS = 1_000_000  # In a thousandth of a core.
 
 
-def sample(api: Api, config: KubernetesConfig, pods: Iterable[Json]) -> list[Sample]:
-    """Measure all running tasks, and nodes. Raises EngineUnreachable."""
-    running = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods if states.is_running(pod)}
-    if config.kubelet_summary:
-        nodes = sorted({str(pod["spec"]["nodeName"]) for pod in running.values()})
-        return [found for node in nodes for found in _from_kubelet(api, node, running)]
-    try:
-        selector = names.selector(config.cluster_id, names.TASK)
-        found = [*_of_tasks(items(api.get(f"{_METRICS}/pods", labelSelector=selector)), running)]
-        of_nodes = ",".join(f"{name}={value}" for name, value in sorted(config.node_selector.items())) or None
-        return [*found, *_of_nodes(items(api.get(f"{_METRICS}/nodes", labelSelector=of_nodes)))]
-    except ApiRefused as refused:
-        if isinstance(refused, NotFound) or refused.status == 403:
-            return []
-        raise
+class ClusterMeter:
+    """Measures one cluster. Threads may share it."""
+
+    def __init__(self, api: Api, config: KubernetesConfig, exporters: GpuExporters) -> None:
+        self._api, self._config, self._exporters = api, config, exporters
+        self._summaries: Pages[Json] = Pages(api, json.loads, parallel=config.parallel)
+
+    def sample(self, pods: Iterable[Json]) -> list[Sample]:
+        """Measure all running tasks, nodes and GPUs. Raises EngineUnreachable."""
+        running = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods if states.is_running(pod)}
+        used = self._from_kubelets(running) if self._config.kubelet_summary else self._from_metrics_api(running)
+        return [*used, *self._exporters.samples(running)]
+
+    def _from_kubelets(self, running: Mapping[tuple[str, str], Json]) -> list[Sample]:
+        nodes = {str(pod["spec"]["nodeName"]) for pod in running.values()}
+        pages = self._summaries.of({node: f"/api/v1/nodes/{node}/proxy/stats/summary" for node in nodes})
+        return [found for summary in pages.values() for found in read_summary(summary, running)]
+
+    def _from_metrics_api(self, running: Mapping[tuple[str, str], Json]) -> list[Sample]:
+        try:
+            selector = names.selector(self._config.cluster_id, names.TASK)
+            found = [*_of_tasks(items(self._api.get(f"{_METRICS}/pods", labelSelector=selector)), running)]
+            return [*found, *_of_nodes(items(self._api.get(f"{_METRICS}/nodes", labelSelector=self._config.nodes)))]
+        except ApiRefused as refused:
+            if isinstance(refused, NotFound) or refused.status == 403:
+                return []
+            raise
 
 
 def read_summary(summary: Mapping[str, Any], running: Mapping[tuple[str, str], Json]) -> Iterator[Sample]:
@@ -51,14 +66,7 @@ def read_summary(summary: Mapping[str, Any], running: Mapping[tuple[str, str], J
         pod = running.get((str(reference.get("namespace", "")), str(reference.get("name", ""))))
         container = next((each for each in item.get("containers") or [] if each.get("name") == names.CONTAINER), None)
         if pod is not None and container is not None:
-            yield from _use(_subject(pod), container)
-
-
-def _from_kubelet(api: Api, node: str, running: Mapping[tuple[str, str], Json]) -> list[Sample]:
-    try:
-        return list(read_summary(api.get(f"/api/v1/nodes/{node}/proxy/stats/summary"), running))
-    except ApiRefused:  # The node is out of reach, or gone: its series have a gap.
-        return []
+            yield from _use(names.task_subject(pod), container)
 
 
 def _use(subject: str, measured: Mapping[str, Any]) -> Iterator[Sample]:
@@ -75,7 +83,7 @@ def _of_tasks(measured: Iterable[Json], running: Mapping[tuple[str, str], Json])
         pod = running.get((str(metadata.get("namespace", "")), str(metadata.get("name", ""))))
         usage = next((each.get("usage") for each in item.get("containers") or [] if each.get("name") == names.CONTAINER), None)
         if pod is not None and usage is not None:
-            yield from _quantities(_subject(pod), usage)
+            yield from _quantities(names.task_subject(pod), usage)
 
 
 def _of_nodes(measured: Iterable[Json]) -> Iterator[Sample]:
@@ -92,9 +100,3 @@ def _quantities(subject: str, usage: Mapping[str, Any]) -> Iterator[Sample]:
         yield Sample(subject, "cpu_millis", float(quantity_millis(cores)))
     if usage.get("memory"):
         yield Sample(subject, "memory_bytes", quantity_millis(usage["memory"]) / 1000)
-
-
-def _subject(pod: Json) -> str:
-    metadata = pod["metadata"]
-    notes = metadata.get("annotations") or {}
-    return f"task:{metadata['labels'][names.ATTEMPT]}:{notes.get(names.ROLE, '')}:{notes.get(names.INDEX, '0')}"

@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 from clusters.engines.interface import TaskName
 
@@ -97,6 +99,17 @@ def object_name(attempt_id: uuid.UUID, kind: str) -> str:
 def service_name(attempt_id: uuid.UUID) -> str:
     """The headless Service of an attempt; a Service's name begins with a letter."""
     return f"b-{attempt_id}"
+
+
+def gpu_identifier(node: str, number: int) -> str:
+    """What a device of a node is called: the device plugin tells how many there are, and no names."""
+    return f"{node}/{number}"
+
+
+def task_subject(pod: Mapping[str, Any]) -> str:
+    """The subject of what is measured of a task's pod."""
+    labels, notes = pod["metadata"]["labels"], pod["metadata"].get("annotations") or {}
+    return f"task:{labels[ATTEMPT]}:{notes.get(ROLE, '')}:{notes.get(INDEX, '0')}"
 
 
 def host_name(task: TaskName, ordinal: int) -> str:

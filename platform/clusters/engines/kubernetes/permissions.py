@@ -7,7 +7,7 @@ tenant's namespace is made when its first job starts; an account cannot be given
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusters.engines.kubernetes import choices
 from clusters.engines.kubernetes.api import Api, Json
@@ -25,6 +25,7 @@ class Permission:
     resource: str
     verbs: tuple[str, ...]
     purpose: str
+    namespace: str = ""  # The only one in which it is needed; "": in all of them, or the object is in none.
 
 
 _ALWAYS = (
@@ -46,6 +47,7 @@ _MEASURED = (
     Permission("metrics.k8s.io", "nodes", ("list",), "and nodes"),
 )
 _SUMMARY = Permission("", "nodes/proxy", ("get",), "what tasks and nodes use, from the kubelets")
+_EXPORTER = Permission("", "pods/proxy", ("get",), "what GPUs do, from their exporter")
 _QUOTA = Permission("", "resourcequotas", ("create", "patch"), "a bound for each tenant")
 _NAMES = Permission("", "services", ("get", "create", "delete"), "names of tasks")
 _OF_ATTEMPTS = {
@@ -61,6 +63,8 @@ def needed(config: KubernetesConfig) -> Iterator[Permission]:
     for item in choices.definitions(config):
         yield _OF_ATTEMPTS.get(item) or Permission(item.group, item.plural, ("get", "create", "delete"), "attempts")
     yield from (_SUMMARY,) if config.kubelet_summary else _MEASURED
+    if config.gpu_exporter:
+        yield replace(_EXPORTER, namespace=config.exporter_place[0])
     if config.tenant_quota:
         yield _QUOTA
     if not config.pod_addresses:
@@ -84,7 +88,13 @@ def missing(api: Api, config: KubernetesConfig) -> list[str]:
         resource, _, part = item.resource.partition("/")
         lacking = []
         for verb in item.verbs:
-            attributes = {"group": item.group, "resource": resource, "subresource": part, "verb": verb}
+            attributes = {
+                "namespace": item.namespace,
+                "group": item.group,
+                "resource": resource,
+                "subresource": part,
+                "verb": verb,
+            }
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
             answer = api.create(_REVIEWS, {**review, "spec": {"resourceAttributes": attributes}})
             if not (answer.get("status") or {}).get("allowed"):

@@ -403,6 +403,16 @@ class GpuDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterCordon:
+    """A cordon in the cluster itself, which its own scheduler heeds. `is_ours`: Berth made it, for this reason. `holds` False:
+    somebody took ours back with the cluster's own tools."""
+
+    is_ours: bool
+    reason: str = ""
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedNode:
     name: str
     capacity: Resources
@@ -412,6 +422,7 @@ class ObservedNode:
     reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
     offers: Resources | None = None  # With what others use of it, who are none of ours: by this it is put into a pool.
+    cordon: ClusterCordon | None = None  # One of somebody else makes a node not ready, too.
     images: frozenset[str] | None = None  # Digests of all images that are there; None: this engine does not say.
     data: frozenset[str] | None = None  # Ids of all volumes whose data is there; None: this engine does not say.
 
@@ -435,6 +446,7 @@ class Inventory:
     abilities: Abilities = Abilities()
     isolation: tuple[str, ...] = ()  # What keeps tenants apart here, and plainly what does not: shown to operators.
     tenants_kept_apart: bool = True  # False: the cluster takes jobs of one tenant only.
+    has_cordons: bool = False  # Nodes can be cordoned in the cluster itself, too.
     note: str = ""  # What keeps a cluster that answers from being of use, for operators.
 
 
@@ -550,6 +562,31 @@ class SupportsGpuFaults(Protocol):
 
         The same evidence is given again at every call; what follows from it is not the engine's business.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CordonWish:
+    """What should be so of one node in the cluster; `reason` is for people who look at it there."""
+
+    node: str
+    is_cordoned: bool
+    reason: str = ""
+
+
+class CordonAnswer(StrEnum):
+    DONE = "done"  # It is so now, or was before.
+    OTHERS = "others"  # Somebody else cordoned it there; that stays.
+    REFUSED = "refused"  # Berth may not.
+    RETRY = "retry"
+
+
+@runtime_checkable
+class SupportsCordon(Protocol):
+    """Cordons in the cluster itself, where others than Berth start work on its nodes."""
+
+    def cordon(self, wishes: Sequence[CordonWish]) -> Sequence[CordonAnswer]:
+        """Make and take back cordons of ours, never one of somebody else. What runs on a node stays."""
         ...
 
 

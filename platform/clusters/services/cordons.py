@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
+from activity import hints
 from activity.services import NewEvent, record_audit, record_events
 from clusters.gpu_faults import resolved
 from clusters.models import Node
@@ -32,6 +33,11 @@ class NodeRef:
     name: str
     cluster_id: uuid.UUID
     pool_name: str
+
+
+def cordons_topic(cluster_id: uuid.UUID) -> str:
+    """The hint that cordons of a cluster's nodes were changed."""
+    return f"cordons.{cluster_id}"
 
 
 def fetch_node(actor: Actor, text: str, verb: str) -> NodeRef:
@@ -92,11 +98,13 @@ def set_cordons(
 ) -> list[Node]:
     """Cordon those of the nodes that are not, or uncordon those that are; returns them, with a few of their columns. Inside the
     caller's transaction, who audits. As many statements for a thousand as for one."""
-    found = nodes.filter(cordoned=not is_cordoned).only("id", "name", *_CORDON).select_for_update().order_by("id")
+    found = nodes.filter(cordoned=not is_cordoned).only("id", "name", "cluster_id", *_CORDON).select_for_update().order_by("id")
     rows = list(found)
     reasons = {node.pk: reason_of(node)[:NOTE_LENGTH] for node in rows}
     bulk.update(Node, [_changed(node, actor, is_cordoned=is_cordoned, reason=reasons[node.pk], now=now) for node in rows])
     record_events([_event(node, now) for node in rows])
+    for cluster_id in {node.cluster_id for node in rows}:
+        hints.wake(cordons_topic(cluster_id))
     return rows
 
 
@@ -131,6 +139,7 @@ def _set_cordon(
         after = {"cordoned": is_cordoned, "cordon_reason": reason}
         if before != after or is_taken:
             bulk.update(Node, [_changed(node, actor, is_cordoned=is_cordoned, reason=reason, now=now)])
+            hints.wake(cordons_topic(node.cluster_id))
         if before["cordoned"] != is_cordoned:
             record_events([_event(node, now)])
         if not audited:

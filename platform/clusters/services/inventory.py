@@ -14,6 +14,7 @@ from activity.services import NewEvent, record_events
 from clusters.abilities import abilities_document
 from clusters.engines.interface import Inventory, ObservedNode
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
+from clusters.services.cluster_cordons import BERTH_ALONE, NOT_TAKEN_BACK
 from clusters.services.conditions import set_condition
 from clusters.services.contents import record_reported
 from clusters.services.engines import ClusterGone, engine_for
@@ -85,7 +86,8 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
             return InventoryChange(is_stale=True)
         known = {node.name: node for node in Node.objects.filter(cluster_id=cluster_id)}
         pool_ids = _store_pools(cluster_id, inventory.nodes, known, now)
-        change, events = _store_nodes(cluster_id, inventory.nodes, known, pool_ids, now)
+        judged = [_with_cordon(facts, known.get(facts.name)) if inventory.has_cordons else facts for facts in inventory.nodes]
+        change, events = _store_nodes(cluster_id, judged, known, pool_ids, now)
         _store_contents(cluster_id, inventory.nodes)
         _store_unevenness(inventory.nodes, pool_ids)
         removed, _ = Node.objects.filter(cluster_id=cluster_id, last_seen_at__lt=now - timedelta(days=MISSING_DAYS)).delete()
@@ -152,6 +154,15 @@ def _pool_columns(group: Group, pool: Pool | None) -> dict[str, Any]:
         "node_gpu_millis": most,
         "node_count": len(group.nodes),
     }
+
+
+def _with_cordon(facts: ObservedNode, node: Node | None) -> ObservedNode:
+    """What follows where the cluster's own scheduler heeds another cordon of ours than Berth does. One of somebody else has made
+    the node not ready."""
+    is_wanted, holds = node is not None and node.cordoned, facts.cordon is not None and facts.cordon.holds
+    if not facts.ready or is_wanted == holds:
+        return facts
+    return replace(facts, reason=BERTH_ALONE) if is_wanted else replace(facts, ready=False, reason=NOT_TAKEN_BACK)
 
 
 def _store_nodes(

@@ -15,6 +15,8 @@ import structlog
 from clusters.engines.interface import EngineUnreachable
 from clusters.selectors import observed_clusters
 from clusters.services import CHANGED, ClusterGone, read_inventory, record_contact, record_inventory, refresh_engines
+from clusters.services.cluster_cordons import enforce_cordons
+from clusters.services.cordons import cordons_topic
 from clusters.services.gpu_faults import look_for_faults
 from clusters.telemetry import collect, flush
 from controlplane.processes.leader import Leader
@@ -84,7 +86,7 @@ def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
         _led(f"watch-{name}", poll.lease_name(cluster_id), lambda: _watch(cluster_id), (f"poll.{cluster_id}",)),
         _led(f"pump-{name}", f"pump.{cluster_id}", lambda: _pump(cluster_id), (f"poll.{cluster_id}",)),
         _led(f"sample-{name}", f"sample.{cluster_id}", lambda: _sample(cluster_id), (), at_end=_flush),
-        _led(f"inventory-{name}", f"inventory.{cluster_id}", lambda: _inventory(cluster_id), ()),
+        _led(f"inventory-{name}", f"inventory.{cluster_id}", lambda: _inventory(cluster_id), (cordons_topic(cluster_id),)),
     ]
 
 
@@ -151,6 +153,8 @@ def _flush() -> None:
 def _inventory(cluster_id: uuid.UUID) -> float:
     try:
         inventory = read_inventory(cluster_id)
+        if enforce_cordons(cluster_id, inventory):
+            inventory = read_inventory(cluster_id)
     except EngineUnreachable as error:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
         return INVENTORY_SECONDS / 3

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clusters.engines.interface import CordonAnswer, CordonWish
 from clusters.engines.kubernetes import KubernetesEngine, names
 from clusters.engines.settings import Outcome
 from tests.builders.dcgm import ExportedCard, page
@@ -20,6 +21,31 @@ pytestmark = pytest.mark.kubernetes
 def engine_of(bench: Bench) -> KubernetesEngine:
     assert isinstance(bench.engine, KubernetesEngine)
     return bench.engine
+
+
+def test_a_cordon_of_berth_is_one_of_the_cluster_and_one_of_kubectl_stays(
+    place: Place, with_rights: Callable[..., Bench]
+) -> None:
+    engine = engine_of(with_rights())
+
+    def state() -> tuple[str, bool]:
+        """As kubectl shows the node, and whether it is ready for Berth."""
+        (node,) = (node for node in engine.inventory().nodes if node.name == "node-1")
+        return place.cluster.kubectl("get", "node", "node-1", "--no-headers").split()[1], node.ready
+
+    made, taken_back = CordonWish("node-1", is_cordoned=True, reason="Fan"), CordonWish("node-1", is_cordoned=False)
+    try:
+        assert engine.cordon([made]) == [CordonAnswer.DONE]
+        assert state() == ("Ready,SchedulingDisabled", True)
+        assert "berth.dev/cordon-reason: Fan" in place.cluster.kubectl("describe", "node", "node-1")
+        assert engine.cordon([taken_back]) == [CordonAnswer.DONE]
+        assert state() == ("Ready", True)
+        place.cluster.kubectl("cordon", "node-1")
+        assert engine.cordon([made, taken_back]) == [CordonAnswer.OTHERS, CordonAnswer.OTHERS]
+        assert state() == ("Ready,SchedulingDisabled", False)
+    finally:
+        place.cluster.kubectl("uncordon", "node-1")
+    assert state() == ("Ready", True)
 
 
 def test_figures_of_gpus_come_from_the_exporter_on_the_node(place: Place, with_rights: Callable[..., Bench]) -> None:

@@ -90,6 +90,12 @@ class StoredObjects:
         )
         return self._store(("pods", namespace, name), made, is_new=True)
 
+    def put_node(self, name: str, **spec: Any) -> Json:
+        """A node that is ready, with 8 processors and 2 GPUs."""
+        amounts = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "2"}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": amounts}
+        return self._store(("nodes", "", name), {"spec": spec, "status": status}, is_new=True)
+
     def set_status(self, name: str, **status: Any) -> None:
         """What a kubelet says of a pod."""
         key = next(key for key in self.objects if key[0] == "pods" and key[2] == name)
@@ -105,8 +111,11 @@ class StoredObjects:
         told = (body or {}).get("preconditions") or (body or {}).get("metadata") or {}
         if told.get("uid", known["metadata"]["uid"]) != known["metadata"]["uid"]:
             return _refused(409, "Conflict")
+        version = known["metadata"]["resourceVersion"]
+        if method == "PATCH" and told.get("resourceVersion", version) != version:
+            return _refused(409, "Conflict")
         if method == "PUT":
-            if body["metadata"].get("resourceVersion") != known["metadata"]["resourceVersion"]:
+            if body["metadata"].get("resourceVersion") != version:
                 return _refused(409, "Conflict")
             return Answer(200, self._store(key, body))
         if method == "PATCH":

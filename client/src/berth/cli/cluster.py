@@ -42,7 +42,7 @@ def show_node(session: Session, node: NodeArgument) -> None:
         [
             ("Name", (plain(found["name"]), "bold")),
             ("State", _node_state(found)),
-            ("Why", plain(found.get("cordon_reason") or found.get("reason") or "")),
+            ("Why", _why(found, between="\n")),
             ("Cluster", formats.name_of(found.get("cluster"))),
             ("Pool", formats.name_of(found.get("pool"))),
             ("CPU", _used("cpu_millis")(found)),
@@ -156,6 +156,11 @@ def _used(resource: str) -> Any:
     return text
 
 
+def _why(node: Any, *, between: str) -> str:
+    """Why it is cordoned, and what its cluster says of it."""
+    return between.join(plain(text) for text in (node.get("cordon_reason"), node.get("reason")) if text)
+
+
 def _node_state(node: Any) -> Cell:
     if node.get("cordoned"):
         return _("■ cordoned"), "yellow"
@@ -184,7 +189,7 @@ NODE_COLUMNS = [
     Column("CPU", _used("cpu_millis"), right=True),
     Column("MEMORY", _used("memory_bytes"), right=True),
     Column("SEEN", lambda node: formats.age_text(node.get("last_seen_at")), wide=True, right=True),
-    Column("WHY", lambda node: plain(node.get("cordon_reason") or node.get("reason") or ""), wide=True),
+    Column("WHY", lambda node: _why(node, between="; "), wide=True),
     Column("ID", lambda node: node["id"], wide=True),
 ]
 POOL_COLUMNS = [

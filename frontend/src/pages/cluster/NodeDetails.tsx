@@ -40,7 +40,7 @@ export function NodeDetails({ node, occupied, close }: { node: FleetNode; occupi
         </Group>
         {(node.cordon_reason ?? node.reason) && (
           <Text size="sm">
-            {node.cordon_reason ?? node.reason} {node.cordoned_by ? `(${t('cordonedBy', { user: node.cordoned_by })})` : ''}
+            {[node.cordon_reason, node.reason].filter(Boolean).join('; ')} {node.cordoned_by ? `(${t('cordonedBy', { user: node.cordoned_by })})` : ''}
           </Text>
         )}
         <Text size="sm">{t('cpuOnly', { used: format.milli(node.allocated.cpu_millis), all: format.milli(node.capacity.cpu_millis) })} · {format.bytes(node.allocated.memory_bytes)} / {format.bytes(node.capacity.memory_bytes)}</Text>

@@ -80,6 +80,7 @@ export default function One() {
       {found.cordoned && (
         <Alert color="orange" icon={<Icon name="pause" />} title={found.cordoned_by ? t('cordonedBy', { user: found.cordoned_by }) : t('cordoned')}>
           {found.cordon_reason} <When at={found.cordoned_at} size="sm" />
+          {found.ready && found.reason && <Text size="sm">{found.reason}</Text>}
         </Alert>
       )}
       {!found.ready && (

@@ -76,6 +76,7 @@ class KubernetesConfig:
     shared_paths: Sequence[str] = ()  # Directories that are the same on all nodes and on the platform's hosts.
     kubelet_summary: bool = False  # Measure by the kubelets themselves: needs the right to `nodes/proxy`.
     gpu_exporter: str = ""  # Pods of NVIDIA's DCGM exporter: `NAMESPACE/LABEL=VALUE:PORT`. Needs the right to `pods/proxy`.
+    cordon_nodes: bool = True  # A node that is cordoned in Berth is cordoned in the cluster, too: the right to patch nodes.
     requests_per_second: float = 50.0
     requests_burst: float = 100.0
     parallel: int = 8

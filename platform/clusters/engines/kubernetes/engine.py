@@ -17,6 +17,8 @@ from typing import TypeVar
 from clusters.engines.interface import (
     Asker,
     AttemptId,
+    CordonAnswer,
+    CordonWish,
     Cursor,
     EngineUnreachable,
     Ensured,
@@ -41,7 +43,7 @@ from clusters.engines.interface import (
     TerminalSize,
     Workload,
 )
-from clusters.engines.kubernetes import checks, execution, names, states
+from clusters.engines.kubernetes import checks, cordons, execution, names, states
 from clusters.engines.kubernetes.api import Api, ApiRefused, Forbidden, Json, NotFound
 from clusters.engines.kubernetes.cache import Cache, Key, prune_pod
 from clusters.engines.kubernetes.carrying import Carrier
@@ -185,6 +187,9 @@ class KubernetesEngine:
     def gpu_faults(self) -> Sequence[GpuFault]:
         with _reachable():
             return self._exporters.faults()
+
+    def cordon(self, wishes: Sequence[CordonWish]) -> Sequence[CordonAnswer]:
+        return cordons.set_all(self.api, self.config, wishes)
 
     def check(self, now: datetime) -> Sequence[Finding]:
         return checks.check(self.api, self.config, now)

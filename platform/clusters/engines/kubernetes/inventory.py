@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clusters import isolation_facts
-from clusters.engines.interface import Abilities, GpuDevice, ImageKind, Inventory, ObservedNode
+from clusters.engines.interface import Abilities, ClusterCordon, GpuDevice, ImageKind, Inventory, ObservedNode
 from clusters.engines.kubernetes import choices, names
 from clusters.engines.kubernetes.api import Api, Json, items
 from clusters.engines.kubernetes.config import KubernetesConfig
+from clusters.engines.kubernetes.cordons import read_cordon
 from clusters.placement import EXCLUSIVE_CORES, GPU_CUDA, GPU_DRIVER, RDMA, RDMA_PRESENT, TAINT_LABEL
 from kernel.limits import MIB
 from kernel.resources import ZERO, Resources
@@ -53,6 +54,7 @@ def read_inventory(nodes: Sequence[Json], pods: Sequence[Json], config: Kubernet
             node_ports=None,
             bare_images=tuple(config.direct_images),
         ),
+        has_cordons=True,
         isolation=tuple(
             fact.en
             for fact in (isolation_facts.RESTRICTED_PODS, isolation_facts.TENANT_NAMESPACES, isolation_facts.NETWORK_POLICIES)
@@ -101,7 +103,8 @@ def _node(node: Json, used: Mapping[str, Resources], config: KubernetesConfig) -
     name, labels = str(metadata.get("name", "")), metadata.get("labels") or {}
     allocatable = _amounts(status.get("allocatable"), config)
     left = allocatable - used.get(name, ZERO)
-    ready, reason = _readiness(spec, status)
+    cordon = read_cordon(node, config.cluster_id)
+    ready, reason = _readiness(status, cordon)
     model = str(labels.get(config.gpu_model_label, ""))
     return ObservedNode(
         name=name,
@@ -111,16 +114,17 @@ def _node(node: Json, used: Mapping[str, Resources], config: KubernetesConfig) -
         ready=ready,
         reason=reason,
         offers=allocatable,
+        cordon=cordon,
         labels=_labels(labels, spec, status, config),
     )
 
 
-def _readiness(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[bool, str]:
+def _readiness(status: Mapping[str, Any], cordon: ClusterCordon | None) -> tuple[bool, str]:
     found: Sequence[Mapping[str, Any]] = status.get("conditions") or []
     condition: Mapping[str, Any] = next((item for item in found if item.get("type") == "Ready"), {})
     if condition.get("status") != "True":
         return False, f"{condition.get('reason', 'NotReady')}: {condition.get('message', '')}".strip(": ")[:300]
-    if spec.get("unschedulable"):
+    if cordon is not None and cordon.holds and not cordon.is_ours:  # Berth knows of its own.
         return False, "Cordoned in the cluster."
     return True, ""
 

@@ -23,6 +23,8 @@ NETWORK = "berth.dev/network"  # "open": the task may reach beyond its attempt.
 FORGOTTEN_ON = "berth.dev/forgotten-on"  # The day on which an attempt was forgotten; with it, a gate is a tombstone.
 STARTED = "berth.dev/started-at"  # An annotation: its change makes the kubelet look at once whether the start object is there.
 
+CORDONED_BY, CORDON_REASON = "berth.dev/cordoned-by", "berth.dev/cordon-reason"  # Annotations of nodes: the Cluster row's id.
+
 FINALIZER = "berth.dev/observed"
 SCHEDULING_GATE = "berth.dev/released"
 CONTAINER, KEEPER, CARRIER = "task", "outputs", "code"

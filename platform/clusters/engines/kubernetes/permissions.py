@@ -47,6 +47,7 @@ _MEASURED = (
     Permission("metrics.k8s.io", "nodes", ("list",), "and nodes"),
 )
 _SUMMARY = Permission("", "nodes/proxy", ("get",), "what tasks and nodes use, from the kubelets")
+_CORDONS = Permission("", "nodes", ("get", "patch"), "cordons")
 _EXPORTER = Permission("", "pods/proxy", ("get",), "what GPUs do, from their exporter")
 _QUOTA = Permission("", "resourcequotas", ("create", "patch"), "a bound for each tenant")
 _NAMES = Permission("", "services", ("get", "create", "delete"), "names of tasks")
@@ -63,6 +64,8 @@ def needed(config: KubernetesConfig) -> Iterator[Permission]:
     for item in choices.definitions(config):
         yield _OF_ATTEMPTS.get(item) or Permission(item.group, item.plural, ("get", "create", "delete"), "attempts")
     yield from (_SUMMARY,) if config.kubelet_summary else _MEASURED
+    if config.cordon_nodes:
+        yield _CORDONS
     if config.gpu_exporter:
         yield replace(_EXPORTER, namespace=config.exporter_place[0])
     if config.tenant_quota:

@@ -3,8 +3,8 @@
 Each side in turn has a new control plane with the same nodes, which kwok plays: a pod runs for a second and succeeds. Berth's
 clock runs from the first of its submissions, by eight clients, until the last end is a row. The peer's runs from the first of its
 creates, by eight threads, until its watch has shown the last pod as succeeded; it makes the pods that Berth makes, without what
-Berth adds to hold them back and to see their end, and deletes none. All of it shares this machine's cores, so a second is worth what the
-control plane leaves of it, and the ratio is what Berth costs beside it.
+Berth adds to hold them back and to see their end, and deletes none. All of it shares this machine's cores, so a second is worth
+what the control plane leaves of it, and the ratio is what Berth costs beside it.
 """
 
 from __future__ import annotations

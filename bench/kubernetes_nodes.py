@@ -152,7 +152,7 @@ def berth_on(cluster: SimulatedCluster, *, profile: str = "embedded", nodes: int
         body = {"name": CLUSTER, "kind": "kubernetes", "credentials": kubeconfig, "config": config}
         berth.api("POST", "/clusters", body)
         deadline = time.monotonic() + POOL_SECONDS_MAX
-        known = f"SELECT count(*) FROM clusters_node JOIN clusters_cluster c ON c.id = cluster_id WHERE c.name = '{CLUSTER}'"  # noqa: S608
+        known = f"SELECT count(*) FROM clusters_node JOIN clusters_cluster c ON c.id = cluster_id WHERE c.name = '{CLUSTER}'"
         while berth.rows(known)[0][0] < nodes:
             if time.monotonic() > deadline:
                 raise BenchError(f"not all of {nodes} nodes are in a pool after {POOL_SECONDS_MAX:.0f} s")

@@ -147,7 +147,7 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
     pools = _pools(clusters, Pool.objects.select_related("measure"))
     known = {pool.id for pool in pools}
     columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
-    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints", "tasks_max")
+    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints")
     rows = list(Node.objects.only(*columns, *flags).annotate(held_version=F("contents__version")).order_by("id"))
     contents = _contents_of({node.id: node.held_version for node in rows})
     nodes = tuple(

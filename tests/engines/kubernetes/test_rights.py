@@ -42,6 +42,7 @@ def test_a_right_that_is_missing_is_named(with_rights: Callable[..., Bench]) -> 
         "list on nodes",
         "get, create on pods/exec",
         "list on nodes.metrics.k8s.io",
+        "get, patch on nodes",
     ]
     with pytest.raises(EngineUnreachable, match="nodes"):
         engine.inventory()

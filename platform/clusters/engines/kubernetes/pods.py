@@ -75,17 +75,22 @@ class Pods:
             namespace, name, {"metadata": {"annotations": {names.STARTED: datetime.now(UTC).isoformat(timespec="seconds")}}}
         )
 
-    def end(self, pod: Json, kill_at: datetime) -> None:
+    def end(self, pod: Json, kill_at: datetime) -> bool:
         """Delete it with what is left of its grace; again with a shorter one where it was given a longer one before. The
-        finalizer keeps the object until its end was seen."""
+        finalizer keeps the object until its end was seen. False: the API server refused, and it may run on."""
         metadata = pod["metadata"]
         deadline = states.read_time(metadata.get("deletionTimestamp"))
         if deadline is not None and deadline <= kill_at + timedelta(seconds=_SOONER_SECONDS):
-            return
+            return True
         grace = max(1, math.ceil((kill_at - datetime.now(UTC)).total_seconds()))
         options = {"gracePeriodSeconds": grace, "preconditions": {"uid": metadata["uid"]}}
-        with contextlib.suppress(NotFound, Conflict):
+        try:
             self._cache.put(self._api.delete(_path(pod), options))
+        except NotFound:
+            return True
+        except Conflict:
+            return False
+        return True
 
     def let_go(self, pod: Json) -> None:
         """Remove a pod that is over: without grace, but for a keeper that ends then, and without our finalizer."""

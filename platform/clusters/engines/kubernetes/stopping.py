@@ -84,14 +84,16 @@ class Stopper:
         stop = gate.stop
         assert stop is not None
 
-        def end(pod: Json) -> None:
+        def end(pod: Json) -> bool:
             grace = max(0.0, (stop.kill_at - datetime.now(UTC)).total_seconds())
             runs = gate.framed and states.is_running(pod) and not states.is_out_of_contact(pod)
-            if not runs or not self._stops.tell(pod, stop.signal, stop.target, grace):
-                self._pods.end(pod, stop.kill_at)
+            is_told = runs and self._stops.tell(pod, stop.signal, stop.target, grace)
+            return is_told or self._pods.end(pod, stop.kill_at)
 
         with ThreadPoolExecutor(min(self._parallel, len(alive)), thread_name_prefix="kubernetes-stop") as pool:
-            list(pool.map(end, alive))
+            ended = list(pool.map(end, alive))
+        if not all(ended):  # `observe` goes on with it.
+            return
         with contextlib.suppress(Conflict, NotFound):  # Then somebody else goes on with it.
             self._gates.replace(replace(gate, stop=replace(stop, is_told=True)))
 

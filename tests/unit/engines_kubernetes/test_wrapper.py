@@ -181,22 +181,34 @@ def test_the_kubelets_own_signal_is_passed_on(container: Container) -> None:
 
 STUBBORN = """
 import os, signal, sys
-signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"told\\n"))
-open(sys.argv[1], "w").close()
+def told(*_):
+    os.write(1, b"told\\n")
+    open(f"{sys.argv[1]}-told-{os.getpid()}", "w").close()
+signal.signal(signal.SIGTERM, told)
 for number in range(4): os.fork()
+open(f"{sys.argv[1]}-{os.getpid()}", "w").close()
 while True: signal.pause()
 """
 
 
 def test_what_does_not_end_is_killed_after_its_grace_and_its_output_is_whole(container: Container) -> None:
+    def await_all(pattern: str) -> None:
+        deadline = time.monotonic() + 60
+        while len(list(container.folder.glob(pattern))) < 16:
+            assert time.monotonic() < deadline, f"not all of them are there: {pattern}"
+            time.sleep(0.02)
+
     program = shlex.join(["/usr/bin/python3", "-c", STUBBORN, str(container.folder / "begun")])
-    process = container.start("/bin/sh", "-c", f"{program} & head -c 1000000 /dev/zero; wait")
+    process = container.start("/bin/sh", "-c", f"{program} & head -c 30000 /dev/zero; wait")
+    await_all("begun-[0-9]*")
+    (container.folder / "begun").touch()
     stop(process, container)  # Its end is far away,
+    await_all("begun-told-*")
     stop(process, container, grace=1)  # and comes nearer; the signal is not given again.
     stop(process, container)
     code, output, _ = container.end(process)
     assert (code, output.replace(b"\0", b"")) == (137, b"told\n" * 16)
-    assert len(output) == 1_000_000 + 5 * 16
+    assert len(output) == 30_000 + 5 * 16
 
 
 def test_a_stop_that_comes_while_the_task_is_begun_is_not_lost(container: Container) -> None:

@@ -29,7 +29,7 @@ from clusters.engines.kubernetes.client import ClientTransport
 WARM_JOBS = 20
 NAMESPACE = "peer"
 STALL_SECONDS_MAX = 300.0
-SPEC: dict[str, object] = {"name": "noop", "cluster": CLUSTER, "command": ["true"], "resources": {"cpu": 1, "memory": "64Mi"}}
+SPEC: dict[str, Any] = {"name": "noop", "cluster": CLUSTER, "command": ["true"], "resources": {"cpu": 1, "memory": "64Mi"}}
 
 Json = Any
 
@@ -80,7 +80,7 @@ def _berth(options: argparse.Namespace, bench: Bench, costs: list[dict[str, floa
 
 def warm(berth: RunningPlatform, bench: Bench, cluster: SimulatedCluster, template: list[Json]) -> None:
     """The first jobs of a process pay for imports and caches; and one of their pods is what the peer makes."""
-    job = berth.api("POST", "/jobs", {"spec": {**SPEC, "resources": {**SPEC["resources"], "gpu": 1}}, "tenant": berth.tenant})  # type: ignore[dict-item]
+    job = berth.api("POST", "/jobs", {"spec": {**SPEC, "resources": {**SPEC["resources"], "gpu": 1}}, "tenant": berth.tenant})
     while not template:
         found = cluster.request("GET", "/api/v1/pods?labelSelector=berth.dev%2Fkind%3Dtask")["items"]
         template += [pod for pod in found if pod["status"].get("phase") == "Running"][:1]

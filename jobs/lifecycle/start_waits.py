@@ -29,6 +29,7 @@ STEPS: Mapping[StartStep, Text[str]] = {
     StartStep.MOUNTING: Text("Its volumes are being mounted.", "正在挂载存储卷。"),
     StartStep.PULLING_IMAGE: Text("Its image is being pulled.", "正在拉取镜像。"),
     StartStep.IMAGE_RETRY: Text("Its image could not be pulled; it is tried again.", "镜像拉取失败，正在重试。"),
+    StartStep.BRINGING_CODE: Text("Its code is being brought.", "正在传送代码。"),
     StartStep.WAITING_FOR_GANG: Text("It waits for the other tasks of the job.", "等待作业的其他任务。"),
     StartStep.CLUSTER_UNREACHABLE: Text("The cluster does not answer.", "集群没有应答。"),
 }

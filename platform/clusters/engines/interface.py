@@ -189,6 +189,7 @@ class StartStep(StrEnum):
     MOUNTING = "mounting"  # Volumes are being attached and mounted.
     PULLING_IMAGE = "pulling_image"  # The time for starting stands still meanwhile.
     IMAGE_RETRY = "image_retry"  # The image could not be pulled; it is tried again.
+    BRINGING_CODE = "bringing_code"  # The platform writes its code to where it will run.
     WAITING_FOR_GANG = "waiting_for_gang"  # It is ready, and other tasks of the attempt are not.
     CLUSTER_UNREACHABLE = "cluster_unreachable"
 

@@ -1,4 +1,4 @@
-"""Berth's cordons brought to clusters whose nodes can be cordoned there, too: for whoever schedules there beside Berth.
+"""Berth's cordons brought to clusters whose nodes can be cordoned there, too: for the schedulers there beside Berth.
 
 The database says what should be, an inventory what is; what differs is asked for with each inventory, until it is so. A cordon
 that somebody else made in the cluster is not Berth's to undo.

@@ -66,6 +66,12 @@ CLAIMED = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "
 UNPLACED = {"nodeName": ""}
 
 
+def before_code(**state: Any) -> dict[str, Any]:
+    """A pod whose task waits for the container into which its code is written."""
+    initial = [{"name": "code", "state": state}]
+    return {"state": {"waiting": {"reason": "PodInitializing"}}, "status": {"initContainerStatuses": initial}}
+
+
 @pytest.mark.parametrize(
     ("pod", "gate", "expected"),
     [
@@ -94,6 +100,8 @@ UNPLACED = {"nodeName": ""}
             {},
             ("image_retry", f"ImagePullBackOff: {'x' * 2_000}"[:500]),
         ),
+        (before_code(running={}), {}, ("bringing_code", "")),
+        (before_code(waiting={"reason": "ErrImagePull", "message": "m"}), {}, ("image_retry", "ErrImagePull: m")),
         (
             {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "start" not found'}}},
             {"together": True},

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,24 @@ class Container:
         self.message = folder / "message"
         self.message.touch()
         self.passwd = folder / "passwd"
+        self.started: list[subprocess.Popen[bytes]] = []
         (folder / "berth").mkdir()
 
     def start(self, *argv: str, quota: int = 1 << 20, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         script, task = map(self.here, (wrapper.SCRIPT, wrapper.TASK_SCRIPT))
         words = [*self.shell, "-c", script, "berth", task, str(quota), "", "", "", "", *argv]
         namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*namespace, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})}
         )
+        self.started.append(process)
+        return process
+
+    def remove(self) -> None:
+        """End what a test that failed has left; a namespace goes with its first process."""
+        for process in self.started:
+            process.kill()
+            process.communicate()
 
     def here(self, script: str) -> str:
         own = script.replace("/dev/termination-log", str(self.message)).replace(wrapper.USERS_FILE, str(self.passwd))
@@ -64,10 +74,12 @@ class Container:
 
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
-def container(request: pytest.FixtureRequest, tmp_path: Path) -> Container:
+def container(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Container]:
     if os.geteuid() != 0:
         pytest.skip("needs root for a process namespace")
-    return Container(tmp_path, request.param)
+    made = Container(tmp_path, request.param)
+    yield made
+    made.remove()
 
 
 def test_codes_and_signals_come_through(container: Container) -> None:

@@ -170,7 +170,9 @@ class KubernetesEngine:
             if gate is None or gate.is_tombstone:
                 return ()
             if not gate.keeps_outputs:
-                raise OutputsLost("an image that runs without a shell cannot give files back; write results into a volume")
+                raise OutputsLost(
+                    "its pods keep no files after the end, for want of a shell in the image; write results into a volume"
+                )
             pods = in_order(gate, self._pods.of(gate))
             return self._outputs.list_files(
                 attempt, [(task.name, pod) for task, pod in zip(gate.tasks, pods, strict=True)], paths

@@ -36,7 +36,7 @@ _ALWAYS = (
     Permission("", "pods", ("get", "list", "watch", "create", "patch", "delete"), "tasks, and what other people's pods use"),
     Permission("", "events", ("list",), "what tasks wait for before they begin: images, volumes"),
     Permission("", "pods/log", ("get",), "output"),
-    Permission("", "pods/exec", ("get", "create"), "programs beside tasks, other stop signals than TERM, shortened graces"),
+    Permission("", "pods/exec", ("get", "create"), "programs beside tasks, stops, outputs, large code"),
     Permission(
         "", "configmaps", ("get", "list", "watch", "create", "update", "deletecollection"), "gates, and files of attempts"
     ),

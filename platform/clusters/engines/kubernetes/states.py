@@ -103,7 +103,9 @@ def observe_task(gate: Gate, place: int, pod: Mapping[str, Any] | None) -> TaskO
 def _waiting(gate: Gate, pod: Mapping[str, Any]) -> TaskWaiting:
     """What a pod that has not begun waits for. The kubelet mounts, then makes the sandbox, then pulls, then looks for the start
     object of the gang. Of mounting and pulling the status has no words, and may tell of the sandbox late: see `events`."""
-    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
+    if waits_for_code(pod):
+        return TaskWaiting(StartStep.BRINGING_CODE)
+    waiting = _first_waiting(pod)
     reason, message = str(waiting.get("reason", "")), str(waiting.get("message", ""))
     if not (pod.get("spec") or {}).get("nodeName"):
         return _waits_for_node(gate, pod)
@@ -213,8 +215,7 @@ def is_silent(pod: Mapping[str, Any]) -> bool:
     """Whether its kubelet has it, and its status does not say what it waits for."""
     if (pod.get("status") or {}).get("phase") != "Pending" or not (pod.get("spec") or {}).get("nodeName"):
         return False
-    waiting = (container_status(pod).get("state") or {}).get("waiting") or {}
-    return str(waiting.get("reason", "")) in ("", *_UNDER_WAY)
+    return not waits_for_code(pod) and str(_first_waiting(pod).get("reason", "")) in ("", *_UNDER_WAY)
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:

@@ -7,17 +7,25 @@ from typing import Any
 from django.db.models import Q
 
 from kernel.actor import Actor
+from kernel.words import Text
 from storage.models import Artifact, Checkpoint, CodeSnapshot, Upload, Volume, VolumeGrant
+from storage.places import is_placed
 from storage.selectors import acting_tenant
 from tenants.identity.access import is_system, role_allows, tenant_rule, tenants_with
 from webapi.access import register
 
+ASK_FOR_A_CHANGE = Text(
+    "Ask a manager of the tenant, or, where the volume is on NFS or on an existing claim, an operator.",
+    "请联系租户管理员；如存储卷位于 NFS 或既有的存储声明上，请联系运维人员。",
+)
+PLACED_VERBS = frozenset({"volume.edit", "volume.delete"})
 FILE_VERBS = frozenset({"volume.files", "volume.write"})
 
 
 def register_rules() -> None:
     """Register the rules of this app's models. Called once, from `AppConfig.ready`."""
-    register(Volume, sees=_sees_volume, allows=_allows_volume)
+    hints = dict.fromkeys(PLACED_VERBS, ASK_FOR_A_CHANGE)
+    register(Volume, sees=_sees_volume, allows=_allows_volume, hints=hints)
     register(VolumeGrant, sees=_sees_grant, allows=_allows_grant)
     tenant_rule(Upload, owner="created_by_id")
     tenant_rule(CodeSnapshot, noun="code")
@@ -40,6 +48,8 @@ def _allows_volume(actor: Actor, volume: Any, verb: str) -> bool:
         return True
     if verb in FILE_VERBS:  # A granted volume may be browsed as far as a job could read it.
         return is_system(actor) or acting_tenant(actor, volume, verb) is not None
+    if verb in PLACED_VERBS and is_placed(volume):
+        return role_allows(actor, volume.tenant_id, "volume.place")
     return role_allows(actor, volume.tenant_id, verb, volume.created_by_id)
 
 

@@ -17,34 +17,61 @@ from kernel.config import current
 from kernel.errors import Conflict, NotFound, Unavailable
 from kernel.words import Text
 from storage.bounds import COPY_BYTES
-from storage.models import Volume
+from storage.models import Volume, VolumeKind
 from tenants.selectors import tenant_facts
 
 MEASURED_FILES_MAX = 1_000_000  # A volume of more files is not measured to its end; what is beyond is not counted.
 
 
+class VolumeNotOnHost(Conflict):
+    """The platform does not see the files of this volume: they are on a claim of a cluster, or on an NFS server."""
+
+    code = "volume_not_on_host"
+    title = Text("The files of the volume are not on the platform's host", "存储卷的文件不在平台主机上")
+
+
+def demand_on_host(volume: Volume) -> None:
+    """Raise VolumeNotOnHost where the platform does not see the volume's files."""
+    if volume.kind != VolumeKind.LOCAL:
+        raise VolumeNotOnHost(
+            Text(
+                f"Volume {volume.name} is of kind {volume.kind}: only jobs that mount it see its files.",
+                f"存储卷 {volume.name} 的类型为 {volume.kind}：只有挂载它的作业能访问其中的文件。",
+            ),
+            hint=Text(
+                f"List or copy them in a job, with mounts: [{{volume: {volume.name}, path: /data}}].",
+                f"请在作业中查看或复制，作业须填写 mounts: [{{volume: {volume.name}, path: /data}}]。",
+            ),
+        )
+
+
+def _root(volume: Volume) -> str:
+    demand_on_host(volume)
+    return volume.location
+
+
 def prepare_volume(volume: Volume) -> None:
     """Make the volume's directory, for the members of its group; twice is fine."""
     with _told(volume, ""):
-        _files().prepare_volume(volume.location, volume.number)
+        _files().prepare_volume(_root(volume), volume.number)
 
 
 def remove_volume(volume: Volume) -> None:
     """Remove the volume's directory with all that is in it; absent is done."""
     with _told(volume, ""):
-        _files().remove_tree(volume.location)
+        _files().remove_tree(_root(volume))
 
 
 def list_folder(volume: Volume, tenant_id: uuid.UUID, path: str, *, limit: int, start: str = "") -> Listing:
     with _told(volume, path):
         files, number = _files(), _number(tenant_id)
-        return files.list_directory(volume.location, path, tenant=number, group=volume.number, limit=limit, start=start)
+        return files.list_directory(_root(volume), path, tenant=number, group=volume.number, limit=limit, start=start)
 
 
 def open_for_reading(volume: Volume, tenant_id: uuid.UUID, path: str) -> int:
     """A descriptor of a regular file; the caller closes it."""
     with _told(volume, path):
-        return _files().open_read(volume.location, path, tenant=_number(tenant_id), group=volume.number)
+        return _files().open_read(_root(volume), path, tenant=_number(tenant_id), group=volume.number)
 
 
 def exists(volume: Volume, tenant_id: uuid.UUID, path: str) -> bool:
@@ -59,7 +86,7 @@ def exists(volume: Volume, tenant_id: uuid.UUID, path: str) -> bool:
 
 def remove(volume: Volume, tenant_id: uuid.UUID, path: str) -> None:
     with _told(volume, path):
-        _files().remove_tree(volume.location, path, tenant=_number(tenant_id), group=volume.number)
+        _files().remove_tree(_root(volume), path, tenant=_number(tenant_id), group=volume.number)
 
 
 def write_file(volume: Volume, tenant_id: uuid.UUID, path: str, source: Path) -> None:
@@ -70,14 +97,14 @@ def write_file(volume: Volume, tenant_id: uuid.UUID, path: str, source: Path) ->
     part = f"{folder}/{part}" if folder else part
     with _told(volume, path):
         if folder:
-            files.make_directory(volume.location, folder, tenant=number, group=volume.number)
+            files.make_directory(_root(volume), folder, tenant=number, group=volume.number)
         try:
-            descriptor = files.open_write(volume.location, part, tenant=number, group=volume.number)
+            descriptor = files.open_write(_root(volume), part, tenant=number, group=volume.number)
             _copy(source, descriptor)
-            files.rename(volume.location, part, path, tenant=number, group=volume.number)
+            files.rename(_root(volume), part, path, tenant=number, group=volume.number)
         except BaseException:
             with contextlib.suppress(OSError, LauncherUnavailable):
-                files.remove_tree(volume.location, part, tenant=number, group=volume.number)
+                files.remove_tree(_root(volume), part, tenant=number, group=volume.number)
             raise
 
 
@@ -85,7 +112,7 @@ def measure(volume: Volume, tenant_id: uuid.UUID) -> int:
     """Bytes that all regular files in a volume hold of the disk."""
     with _told(volume, ""):
         files, number = _files(), _number(tenant_id)
-        return files.measure_tree(volume.location, "", tenant=number, group=volume.number, limit=MEASURED_FILES_MAX).held_bytes
+        return files.measure_tree(_root(volume), "", tenant=number, group=volume.number, limit=MEASURED_FILES_MAX).held_bytes
 
 
 def _files() -> HostFiles:

@@ -7,11 +7,14 @@ from django.db.models import Q
 from kernel.ids import new_id
 
 VOLUME_NAME_LENGTH = 63
+CLAIM_LENGTH = 253  # Kubernetes: names of objects, and of hosts, are DNS subdomains (RFC 1123).
 PATH_LENGTH = 1_024  # Characters of a path inside a volume, a snapshot or an attempt's outputs.
 
 
 class VolumeKind(models.TextChoices):
     LOCAL = "local"  # A directory of this host, chosen by the server.
+    CLAIM = "claim"  # A PersistentVolumeClaim of one cluster.
+    NFS = "nfs"  # A directory that an NFS server exports.
 
 
 class VolumeNumber(models.Model):
@@ -24,7 +27,12 @@ class VolumeNumber(models.Model):
 
 
 class Volume(models.Model):
-    """Data of one tenant that jobs mount. `number` becomes a group id of its own on the local engine, so it is never reused."""
+    """Data of one tenant that jobs mount. `number` becomes a group id of its own on the local engine, so it is never reused.
+
+    Where it is depends on its kind (`storage/places.py`): `location` is a directory of this host; `cluster` and `claim` name a
+    claim that is there, or, with an empty name, one that the engine makes, of `size_quota_bytes`; `server` and `export` an NFS
+    directory. The platform itself sees the files of the first kind alone.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
@@ -32,6 +40,10 @@ class Volume(models.Model):
     kind = models.CharField(max_length=20, choices=VolumeKind.choices, default=VolumeKind.LOCAL)
     description = models.CharField(max_length=500, blank=True, default="")
     location = models.CharField(max_length=500)
+    cluster = models.ForeignKey("clusters.Cluster", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)
+    claim = models.CharField(max_length=CLAIM_LENGTH, blank=True, default="", db_default="")
+    server = models.CharField(max_length=CLAIM_LENGTH, blank=True, default="", db_default="")
+    export = models.CharField(max_length=500, blank=True, default="", db_default="")
     number = models.PositiveBigIntegerField(unique=True)
     size_quota_bytes = models.BigIntegerField(null=True)
     used_bytes = models.BigIntegerField(null=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from clusters.services import Obstacle
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import NotFound
-from kernel.words import Text
+from kernel.words import Text, counted
 from storage.models import Artifact, ArtifactCollection, Checkpoint, CodeSnapshot, Volume, VolumeGrant
 from tenants.identity.access import role_allows
+
+NAMES_SHOWN = 5  # Of the volumes that keep a cluster.
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,19 @@ def acting_tenant(actor: Actor, volume: Volume, verb: str) -> uuid.UUID | None:
         if tenant_id in actor.roles and role_allows(actor, tenant_id, verb):
             return tenant_id
     return None
+
+
+def obstacles(cluster_id: uuid.UUID, _pool_ids: Sequence[uuid.UUID]) -> list[Obstacle]:
+    """What stands against the removal of a cluster: volumes that are claims there. One query."""
+    names = list(Volume.objects.filter(cluster_id=cluster_id, is_deleted=False).order_by("id").values_list("name", flat=True))
+    if not names:
+        return []
+    shown = ", ".join(names[:NAMES_SHOWN]) + (", ..." if len(names) > NAMES_SHOWN else "")
+    text = Text(
+        f"{counted(len(names), 'volume is a claim', 'volumes are claims')} there: {shown}.",
+        f"有 {len(names)} 个存储卷是其中的存储声明：{shown}。",
+    )
+    return [Obstacle("volumes", text, Text("Delete them.", "请将其删除。"), is_of_place=True)]
 
 
 def grants_of(volume_ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, list[VolumeGrant]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel.crashpoints import register_crash_points
 from kernel.tenant_rows import TENANT, register_tenant_rows
 from storage.access import register_rules
+from storage.hooks import register_hooks
 from storage.models import Volume
 from tenants.identity.leaving import Belonging, register_belongings
 from webapi.reference import register_errors
@@ -14,6 +15,8 @@ ERRORS = {
     "digest_mismatch": "Send the file again from the start.",
     "offset_mismatch": "Ask for the upload's offset with HEAD or GET, and go on from there.",
     "upload_busy": "Ask for the upload's offset, and go on from there after a moment.",
+    "volume_not_on_host": "List or copy its files in a job that mounts it.",
+    "volume_of_one_tenant": "Make a volume in the other tenant, or put the data on NFS.",
     "volume_exists": "Choose another name, or use the volume that exists.",
     "volume_read_only": "Ask the volume's owner for a grant that may write.",
     "range_not_satisfiable": "Read the length from `Content-Range`, and ask again from there.",
@@ -56,3 +59,4 @@ def register() -> None:
     register_tenant_rows(TENANT_ROWS)
     register_belongings(BELONGINGS)
     register_rules()
+    register_hooks()

@@ -99,6 +99,21 @@ _ALL: tuple[WaitRecord[WaitCode], ...] = (
             lambda d: f"{pool_zh(d)}的节点不支持挂载存储卷。"),
         hint=Text("Remove mounts, or choose another pool. Operators: install bubblewrap on the node.",
             "去掉 mounts，或换一个资源池。运维人员可在节点上安装 bubblewrap。"), amounts={"pool": "a100"}),
+    WaitRecord(WaitCode.VOLUME_PLACE, WaitSource.POOL, words.VOLUME_PLACE,
+        hint=Text("Choose a pool whose cluster mounts it, or another volume. Operators: `shared_paths`, `nfs_servers` and "
+            "`storage_class` of a cluster say what it mounts.",
+            "请选择能挂载它的集群的资源池，或换一个存储卷。运维人员：集群的 `shared_paths`、`nfs_servers`、`storage_class` "
+            "决定其可挂载的内容。"),
+        amounts={"pool": "a100", "volume": "digits", "kind": "claim", "cluster": "research", "server": ""}),
+    WaitRecord(WaitCode.CHECKPOINT_PLACE, WaitSource.POOL,
+        Text(lambda d: (f"The cluster of {pool(d)} keeps no checkpoint directories: it has no storage class for them, and not "
+            "the platform's directory on its nodes."),
+            lambda d: f"{pool_zh(d)}所属集群不能保存检查点目录：既无存储类，其节点上也没有平台的目录。"),
+        hint=Text("Choose another pool, or put checkpoint.path into a mounted volume. Operators: set `storage_class` or "
+            "`shared_paths` of the cluster.",
+            "请换一个资源池，或将 checkpoint.path 设在已挂载的存储卷中。运维人员：请设置集群的 `storage_class` "
+            "或 `shared_paths`。"),
+        amounts={"pool": "a100"}),
     WaitRecord(WaitCode.GPU_SHARES, WaitSource.POOL,
         Text(lambda d: f"{capital(pool(d))} allocates whole GPUs only; the job requests a fraction.",
             lambda d: f"{pool_zh(d)}只分配整块 GPU，而作业请求部分 GPU。"),

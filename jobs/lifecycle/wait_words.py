@@ -45,6 +45,31 @@ def _dependency(d: Detail) -> str:
 DEPENDENCY = Text(_dependency, lambda d: f"等待 {d.get('open', '?')} 个其他作业。")
 
 
+def _volume_place(d: Detail) -> str:
+    volume = capital(named(d, "volume", "volume"))
+    if d.get("kind") == "nfs":
+        return f"{volume} is on the NFS server {d.get('server') or '?'}, which the nodes of {pool(d)} do not mount."
+    if d.get("kind") != "claim":
+        return f"{volume} is a directory of the platform's host, which the nodes of {pool(d)} do not have."
+    if d.get("cluster"):
+        return f"{volume} is a claim in cluster {d['cluster']}, and {pool(d)} is in another."
+    return f"{volume} is a claim that the cluster of {pool(d)} is to make, and it has no storage class."
+
+
+def _volume_place_zh(d: Detail) -> str:
+    volume = named_zh(d, "volume", "存储卷")
+    if d.get("kind") == "nfs":
+        return f"{volume}位于 NFS 服务器 {d.get('server') or '?'}，{pool_zh(d)}的节点不挂载该服务器。"
+    if d.get("kind") != "claim":
+        return f"{volume}是平台主机上的目录，{pool_zh(d)}的节点上没有。"
+    if d.get("cluster"):
+        return f"{volume}是集群 {d['cluster']} 中的存储声明，{pool_zh(d)}属于另一集群。"
+    return f"{volume}须由{pool_zh(d)}所属集群创建存储声明，而该集群没有存储类。"
+
+
+VOLUME_PLACE = Text(_volume_place, _volume_place_zh)
+
+
 def _retrying(d: Detail) -> str:
     number, seconds, cause = d.get("attempt"), d.get("seconds"), str(d.get("class", ""))
     what = f"Attempt {number} ended" if number else "The last attempt ended"

@@ -55,7 +55,7 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
             mounts = [mount["volume"] for mount in content.get("mounts") or ()]
             checkpoint = content.get("checkpoint") or {}
-            saves = (checkpoint.get("interval"), checkpoint.get("grace"))
+            saves = (checkpoint.get("interval"), checkpoint.get("grace"), str(checkpoint.get("path") or "/").startswith("/"))
             where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts, saves)
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
@@ -83,7 +83,8 @@ def wish_of(spec: JobSpec) -> Wish:
     saves = spec.checkpoint.interval_seconds if spec.checkpoint is not None else None
     grace = spec.checkpoint.grace_seconds if spec.checkpoint is not None else None
     gang = GangAsk(tuple(roles), placement.together or "")
-    return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, saves or 0, grace)
+    kept = spec.checkpoint is not None and not spec.checkpoint.path.startswith("/")
+    return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, (), kept, saves or 0, grace)
 
 
 def forget_specs() -> None:

@@ -26,7 +26,7 @@ from jobs.loading.memory import Memory, Numbered
 from jobs.loading.rows import LiveRow, LiveTask, PendingRow, load_live, load_parallelism, load_pending, load_tasks, tenants_of
 from jobs.loading.specs import load_spec, wish_of, wishes
 from jobs.scheduling.core.core import Policy
-from jobs.scheduling.core.eligibility import Eligible, Refusal, Wish, eligible
+from jobs.scheduling.core.eligibility import Eligible, Refusal, VolumeAsk, Wish, eligible
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.snapshot import Held, Pool, State
@@ -37,7 +37,7 @@ from kernel.errors import InvalidInput
 from kernel.resources import Resources
 from kernel.wait_codes import WaitCode
 from reconciling import poison
-from storage.services.mounts import volumes_meant
+from storage.services.mounts import MeantVolume, volumes_meant
 from tenants.billing.budgets import budget_refusal
 from tenants.capacity.quota.accounting import mark
 from tenants.capacity.quota.limits import amount_of
@@ -59,7 +59,7 @@ class Judge:
     parallelism: Mapping[uuid.UUID, int]  # By array, where it bounds how many of its children run.
     now: datetime
     held: Collection[str] = frozenset()  # Digests and volumes that some machine has already.
-    volumes: Mapping[tuple[uuid.UUID, str], uuid.UUID | None] = field(default_factory=dict)  # By tenant and name.
+    volumes: Mapping[tuple[uuid.UUID, str], MeantVolume | None] = field(default_factory=dict)  # By tenant and name.
     departed: Mapping[Place, Departed] = field(default_factory=dict)  # Owners of waiting jobs who have left.
     _eligible: dict[tuple[Wish, uuid.UUID, str], Eligible] = field(default_factory=dict)
     _over: dict[uuid.UUID, Refusal | None] = field(default_factory=dict)
@@ -90,6 +90,7 @@ class Judge:
         return _with_contents(wish.gang, image, data) if image or data else wish.gang
 
     def _where(self, wish: Wish, row: PendingRow) -> Eligible:
+        wish = located(wish, row.tenant_id, self.volumes)
         key = (wish, row.tenant_id, row.image_kind)
         found = self._eligible.get(key)
         if found is None:
@@ -152,17 +153,31 @@ def digest_of(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage]) -> str
     return image.digest if image is not None else row.image_digest
 
 
-def volumes_of(row: PendingRow, wish: Wish, volumes: Mapping[tuple[uuid.UUID, str], uuid.UUID | None]) -> list[str]:
+def volumes_of(row: PendingRow, wish: Wish, volumes: Mapping[tuple[uuid.UUID, str], MeantVolume | None]) -> list[str]:
     """The volumes that a job mounts, by id."""
     found = (volumes.get((row.tenant_id, name)) for name in wish.mounts)
-    return [str(volume_id) for volume_id in found if volume_id is not None]
+    return [str(volume.id) for volume in found if volume is not None]
+
+
+def located(wish: Wish, tenant_id: uuid.UUID, volumes: Mapping[tuple[uuid.UUID, str], MeantVolume | None]) -> Wish:
+    """The wish of a job of this tenant, with where its volumes are. A name that means nothing (any more) keeps it out of no pool:
+    what is wrong with it is told when the job starts."""
+    if not wish.mounts:
+        return wish
+    found = ((name, volumes.get((tenant_id, name))) for name in wish.mounts)
+    return replace(wish, places=tuple(VolumeAsk(name, at.place, at.cluster_name) for name, at in found if at is not None))
+
+
+def look_up(wish: Wish, tenant_id: uuid.UUID) -> Wish:
+    """The same for one job, looked up now. Two queries where it mounts any."""
+    return located(wish, tenant_id, load_volumes([(tenant_id, wish)], {}))
 
 
 def load_volumes(
-    wanted: Iterable[tuple[PendingRow, Wish]], known: Mapping[tuple[uuid.UUID, str], uuid.UUID | None]
-) -> dict[tuple[uuid.UUID, str], uuid.UUID | None]:
-    """Which volumes jobs mount, of those that are not known yet; None for a name that means nothing (any more)."""
-    unknown = {(row.tenant_id, name) for row, wish in wanted for name in wish.mounts} - known.keys()
+    wanted: Iterable[tuple[uuid.UUID, Wish]], known: Mapping[tuple[uuid.UUID, str], MeantVolume | None]
+) -> dict[tuple[uuid.UUID, str], MeantVolume | None]:
+    """Which volumes jobs of these tenants mount, of those not known yet; None for a name that means nothing (any more)."""
+    unknown = {(tenant_id, name) for tenant_id, wish in wanted for name in wish.mounts} - known.keys()
     return {**dict.fromkeys(unknown), **volumes_meant(unknown)} if unknown else {}
 
 
@@ -191,7 +206,7 @@ def load_state(now: datetime) -> Loaded:
     numbers = around.numbers()
     images = resolved_images({row.image_id for row in rows if row.image_id is not None})
     asked = load_wishes(row.spec_id for row in rows)
-    volumes = load_volumes(((row, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
+    volumes = load_volumes(((row.tenant_id, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
     held = frozenset[str]().union(*(machine.images | machine.data for machine in around.machines))
     struck, parallelism = poison.strikes(SCHEDULE).keys(), load_parallelism(rows, live)
     departed = departed_from({row.place for row in rows})

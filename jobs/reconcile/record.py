@@ -281,7 +281,7 @@ def _note_contents(started: Sequence[Watched]) -> None:
         images = frozenset({item.job.image_digest} - {""}) if item.job.image_kind != ImageKind.HOST else frozenset[str]()
         mounts = () if poisoned_jobs.is_marked(item.attempt) else load_spec(item.job.spec_id).mounts
         found = (volumes.get((item.job.tenant_id, mount.volume)) for mount in mounts)
-        data = frozenset(str(volume_id) for volume_id in found if volume_id is not None)
+        data = frozenset(str(volume.id) for volume in found if volume is not None)
         if images or data:
             nodes = sorted({task.node_name for task in item.tasks.values() if task.node_name})
             by_cluster.setdefault(item.attempt.cluster_id, []).extend(Held(node, images, data) for node in nodes)

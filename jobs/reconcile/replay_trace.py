@@ -22,7 +22,7 @@ from jobs.loading.around import Around, Numbers, look_around
 from jobs.loading.asks import ask_of
 from jobs.loading.rows import LIVE_COLUMNS, LOAD_ROWS, LiveRow
 from jobs.loading.specs import load_spec, wish_of
-from jobs.loading.state import load_wishes, make_state
+from jobs.loading.state import load_volumes, load_wishes, located, make_state
 from jobs.models import Attempt, Dependency, Job
 from jobs.reconcile import event_log
 from jobs.scheduling.core.eligibility import Wish, eligible
@@ -32,6 +32,7 @@ from jobs.scheduling.core.state import work
 from jobs.scheduling.replay.log import Decided, Event, Log, MachineChanged
 from jobs.scheduling.replay.recorder import state_at
 from jobs.scheduling.replay.trace import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
+from storage.services.mounts import MeantVolume
 from tenants.capacity.limits_history import limits_at, queue_names
 from tenants.capacity.quota.accounting import mark
 from tenants.capacity.quota.shares import Shares
@@ -75,6 +76,7 @@ class Scene:
     around: Around
     numbers: Numbers
     asked: Mapping[uuid.UUID, Wish]
+    volumes: Mapping[tuple[uuid.UUID, str], MeantVolume | None]
     parallelism: Mapping[uuid.UUID, int]
     ready_at: Mapping[uuid.UUID, int]  # When the dependencies of a job were met.
 
@@ -88,10 +90,12 @@ def past_trace(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     then, edits = limits_at(begins_at, ends_at, around.queues)
     around = replace(around, queues=then)
     numbers = around.numbers()
+    asked = load_wishes(row.spec_id for row in came)
     scene = Scene(
         around,
         numbers,
-        load_wishes(row.spec_id for row in came),
+        asked,
+        load_volumes(((row.tenant_id, asked[row.spec_id]) for row in came if row.spec_id in asked), {}),
         _parallelism(came),
         _ready(came),
     )
@@ -208,7 +212,8 @@ def _batches(ids: Sequence[uuid.UUID]) -> Iterator[Sequence[uuid.UUID]]:
 
 def _job(row: Came, scene: Scene) -> work.JobAsk:
     wish = scene.asked.get(row.spec_id) or wish_of(load_spec(row.spec_id))
-    where = eligible(wish, row.tenant_id, row.image_kind, [replace(pool, reachable=True) for pool in scene.around.pools])
+    placed = located(wish, row.tenant_id, scene.volumes)
+    where = eligible(placed, row.tenant_id, row.image_kind, [replace(pool, reachable=True) for pool in scene.around.pools])
     not_before = mark(row.not_before_at) if row.not_before_at is not None else 0
     return ask_of(
         row,

@@ -14,6 +14,7 @@ from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.questions.idle import MixRow, mix_of
 from kernel.config import current
+from storage.services.checkpoints import any_location
 
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
@@ -30,6 +31,7 @@ def pools_and_machines(
 def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.UUID]]) -> tuple[PoolView, ...]:
     """The pools, in the order of their numbers. One query."""
     clusters = {cluster.id: cluster for cluster in list_clusters()}
+    checkpoints = any_location()
     return tuple(
         PoolView(
             id=pool.id,
@@ -44,7 +46,8 @@ def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.
                 None if clusters[pool.cluster_id].tenants_kept_apart else min(tenants.get(pool.cluster_id, ()), default=None)
             ),
             image_kinds=frozenset(map(str, clusters[pool.cluster_id].abilities.image_kinds)),
-            mounts=clusters[pool.cluster_id].abilities.mounts,
+            places=clusters[pool.cluster_id].abilities.places,
+            checkpoints=clusters[pool.cluster_id].abilities.places.keeps_checkpoint(checkpoints),
             node_ports=clusters[pool.cluster_id].abilities.node_ports,
             lacks=clusters[pool.cluster_id].abilities.lacks,
             bare_images=clusters[pool.cluster_id].abilities.bare_images,

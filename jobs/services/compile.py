@@ -16,6 +16,7 @@ from clusters.engines.interface import (
     CheckpointDir,
     CheckpointRef,
     CodeRef,
+    HostDir,
     ImageKind,
     ImageRef,
     MountRef,
@@ -246,7 +247,7 @@ def _registry_of(job: Job, images: Mapping[uuid.UUID, ImageRef]) -> str:
 
 def _build_mounts(build: BuildPlan | None) -> tuple[MountRef, ...]:
     """A build writes its environment where jobs will read it: environments cannot be moved."""
-    return () if build is None else (MountRef(build.request_id, build.location, build.location, read_only=False),)
+    return () if build is None else (MountRef(build.request_id, HostDir(build.location), build.location, read_only=False),)
 
 
 def _code(job: Job, build: BuildPlan | None) -> CodeRef | None:

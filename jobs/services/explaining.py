@@ -14,7 +14,7 @@ from jobs.loading.graces import graces_of
 from jobs.loading.reason_translation import ReasonTranslator
 from jobs.loading.rows import load_live
 from jobs.loading.specs import load_spec, wish_of
-from jobs.loading.state import Loaded, load_state
+from jobs.loading.state import Loaded, load_state, look_up
 from jobs.models import Job
 from jobs.scheduling.core.eligibility import Refusal, eligible
 from jobs.scheduling.core.state.decisions import WaitReason
@@ -153,7 +153,7 @@ def _latest(latest: Latest | None, language: str) -> Shown | None:
 
 def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[list[int], list[int]]:
     """The pools that would take the job if it did not name one, and those that would if it named no GPU model either."""
-    anywhere = replace(wish_of(load_spec(job.spec_id)), pool_name="", cluster_name="")
+    anywhere = replace(look_up(wish_of(load_spec(job.spec_id)), job.tenant_id), pool_name="", cluster_name="")
     pools = loaded.around.pools
     able = eligible(anywhere, job.tenant_id, job.image_kind, pools).pools
     any_model = eligible(replace(anywhere, models=frozenset()), job.tenant_id, job.image_kind, pools).pools

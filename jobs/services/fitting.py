@@ -114,13 +114,13 @@ class Brought:
     image: str = ""
 
 
-def starts_nowhere(spec: JobSpec, brought: Brought, pools: Sequence[PoolFacts]) -> FieldError | None:
-    """The refusal of a job that no machine of any enabled cluster could run; None where one could, or nothing is known yet.
+def starts_nowhere(spec: JobSpec, wish: Wish, brought: Brought, pools: Sequence[PoolFacts]) -> FieldError | None:
+    """The refusal of a job that no machine of any enabled cluster could run; None where one could, or nothing is known yet. The
+    wish is the spec's, with where its volumes are.
 
     No query where what was read before says that it could start; five or six where it does not.
     """
     global _snapshot
-    wish = wish_of(spec)
     key = tuple((pool.id, pool.is_enabled) for pool in pools)
     with _lock:
         snapshot = _snapshot
@@ -244,7 +244,8 @@ def _path(spec: JobSpec, code: WaitCode) -> str:
     """The field to change, as well as it can be said."""
     if code in (WaitCode.NO_POOL, WaitCode.CLUSTER_DISABLED):
         return "/pool" if spec.pool else "/cluster"
-    fields = {WaitCode.IMAGE_KIND: "/image", WaitCode.NO_MOUNTS: "/mounts", WaitCode.LABEL: "/placement/labels",
+    fields = {WaitCode.IMAGE_KIND: "/image", WaitCode.NO_MOUNTS: "/mounts", WaitCode.VOLUME_PLACE: "/mounts",
+              WaitCode.CHECKPOINT_PLACE: "/checkpoint", WaitCode.LABEL: "/placement/labels",
               WaitCode.NO_PLACE: "/placement/together", WaitCode.NO_SHELL: "/image",
               WaitCode.CLUSTER_LACKS: "/cluster"}  # fmt: skip
     of_roles = {

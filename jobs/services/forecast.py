@@ -11,7 +11,7 @@ from typing import Any
 from jobs.loading.history import predictor_of_history
 from jobs.loading.rows import PendingRow
 from jobs.loading.specs import wish_of
-from jobs.loading.state import Judge, Loaded, load_state
+from jobs.loading.state import Judge, Loaded, load_state, load_volumes
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.lifetimes import Lifetimes
@@ -87,8 +87,9 @@ def _option(
     row = _row(submission, planned, actor, now)
     image = submission.image
     images = {image.id: image} if image.id is not None else {}
-    judge = Judge(loaded.around, loaded.numbers, images, (), {}, now)
-    job, withheld = judge.job(row, replace(wish_of(submission.spec), gang=option.gang))
+    wish = replace(wish_of(submission.spec), gang=option.gang)
+    judge = Judge(loaded.around, loaded.numbers, images, (), {}, now, volumes=load_volumes([(submission.tenant.id, wish)], {}))
+    job, withheld = judge.job(row, wish)
     p50 = p90 = None
     effort = effort_asked(loaded)
     reason = withheld[0] if withheld is not None else TOO_MANY if effort is None else ""

@@ -17,7 +17,8 @@ from images.pinning import pin
 from images.services import ResolvedImage
 from jobs.lifecycle.phrases import capped_text, state_zh
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
-from jobs.loading.specs import load_spec, mount_requests
+from jobs.loading.specs import load_spec, mount_requests, wish_of
+from jobs.loading.state import look_up
 from jobs.models import Job
 from jobs.selectors.find import find_jobs_by_reference
 from jobs.services.code_fetch import fetch_spec, known_commit
@@ -116,7 +117,7 @@ def resolve(
     source = _checkpoint_source(actor, tenant, spec, errors)
     dependencies = _dependencies(actor, tenant, spec, errors)
     pools = remembered_pools(facts)
-    errors += _unfitting(spec, image, pools)
+    errors += _unfitting(tenant, spec, image, pools)
     if image is not None and not errors and (too_old := no_driver_fits(spec, image, pools)) is not None:
         errors.append(too_old)
     asks_for_more = priority_reason is not None
@@ -172,7 +173,7 @@ def _demand_may_submit(actor: Actor, tenant: TenantFacts, facts: Facts) -> None:
         raise disabled_refusal(disabled, tenant.name)
 
 
-def _unfitting(spec: JobSpec, image: ResolvedImage | None, pools: Sequence[PoolFacts]) -> list[FieldError]:
+def _unfitting(tenant: TenantFacts, spec: JobSpec, image: ResolvedImage | None, pools: Sequence[PoolFacts]) -> list[FieldError]:
     """Why no pool that there is could ever run the job."""
     unknown = _where(spec, pools)
     errors = [] if unknown and may_be_unmeasured(spec) else list(unknown)
@@ -181,7 +182,7 @@ def _unfitting(spec: JobSpec, image: ResolvedImage | None, pools: Sequence[PoolF
         errors.append(too_large)
     elif not unknown and image is not None:
         brought = Brought(str(image.kind), image.location if image.kind is ImageKind.REGISTRY else "")
-        nowhere = starts_nowhere(spec, brought, pools)
+        nowhere = starts_nowhere(spec, look_up(wish_of(spec), tenant.id), brought, pools)
         errors += [] if nowhere is None else [nowhere]
     return errors
 

@@ -15,6 +15,7 @@ from typing import Any
 from jobs.bounds import REPLICAS, RUNTIME_SECONDS
 from jobs.loading.history import predictor_of_history
 from jobs.loading.specs import wish_of
+from jobs.loading.state import look_up
 from jobs.models import Job
 from jobs.scheduling.core.eligibility import eligible
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
@@ -292,7 +293,7 @@ def _submit(values: Values, path: str, reading: _Reading) -> Change | None:
         message = Text(f"The changes submit more than {JOBS_MAX} jobs.", f"假设提交的作业超过 {JOBS_MAX} 个。")
         reading.mistake(f"{path}/count", "too_many", message, Text("Submit fewer.", "请减少数量。"))
         return None
-    wish = wish_of(spec)
+    wish = look_up(wish_of(spec), submission.tenant.id)
     pools = eligible(wish, submission.tenant.id, str(submission.image.kind), loaded.around.pools).pools
     user_id = reading.reader.actor.user_id or uuid.UUID(int=0)
     planned = planned_seconds(reading.predictor, submission, user_id, submission.ask.gpu_millis)

@@ -23,6 +23,8 @@ class WaitCode(StrEnum):
     IMAGE_KIND = "image_kind"
     GPU_MODEL = "gpu_model"
     NO_MOUNTS = "no_mounts"
+    VOLUME_PLACE = "volume_place"
+    CHECKPOINT_PLACE = "checkpoint_place"
     GPU_SHARES = "gpu_shares"
     CLUSTER_LACKS = "cluster_lacks"
     CLUSTER_DISABLED = "cluster_disabled"

@@ -11,12 +11,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.selectors import list_clusters
 from kernel.actor import Actor
 from kernel.clock import utc_text
-from kernel.limits import UPLOAD_CHUNK_BYTES
+from kernel.limits import NAME_LENGTH, UPLOAD_CHUNK_BYTES
 from kernel.words import Text
 from storage.bounds import FILES_PAGE, UPLOAD_KEPT
-from storage.models import PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, VolumeGrant
+from storage.models import CLAIM_LENGTH, PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, VolumeGrant, VolumeKind
+from storage.places import claim_name
 from storage.selectors import grants_of
 from storage.services.files import FileFacts, FilePage
 from tenants.identity.access import role_allows
@@ -37,8 +39,23 @@ class VolumeIn(StrictSerializer):
     tenant = serializers.CharField(max_length=TENANT_LENGTH, allow_null=True, default=None)
     name = serializers.CharField(max_length=VOLUME_NAME_LENGTH, help_text="Small letters, digits and inner `.`, `_`, `-`.")
     description = serializers.CharField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
-    size_quota_bytes = QuantityField(allow_null=True, default=None, help_text="Null: the size of the disk.")
+    size_quota_bytes = QuantityField(
+        allow_null=True, default=None, help_text="Null: the size of the disk, or of a claim by the cluster's default."
+    )
     read_only = serializers.BooleanField(default=False)  # type: ignore[assignment]  # The metaclass takes it out.
+    kind = serializers.ChoiceField(
+        VolumeKind.values,
+        default=VolumeKind.LOCAL,
+        help_text="`local`: on the platform's host; `claim`: a PersistentVolumeClaim; `nfs`: a directory of a server.",
+    )
+    cluster = serializers.CharField(
+        max_length=NAME_LENGTH, allow_blank=True, default="", help_text="Name or id of the cluster of a claim."
+    )
+    claim = serializers.CharField(
+        max_length=CLAIM_LENGTH, allow_blank=True, default="", help_text="Existing claim, for operators; empty: one is made."
+    )
+    server = serializers.CharField(max_length=CLAIM_LENGTH, allow_blank=True, default="", help_text="NFS server, for operators.")
+    export = serializers.CharField(max_length=500, allow_blank=True, default="", help_text="Directory that the server exports.")
 
 
 class VolumeChange(StrictSerializer):
@@ -96,13 +113,24 @@ class GrantOut(serializers.Serializer[Any]):
     created_at = UtcTimeField()
 
 
+class ClusterOfClaim(serializers.Serializer[Any]):
+    """The cluster that a claim is in."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
 class VolumeOut(serializers.Serializer[Any]):
     """A volume. `mount_as` is the name by which a job of your tenant mounts it; `grants` are shown to its owners."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     tenant = TenantRef()
-    kind = serializers.CharField()
+    kind = serializers.ChoiceField(VolumeKind.values)
+    cluster = ClusterOfClaim(allow_null=True)
+    claim = serializers.CharField(help_text="Name of the PersistentVolumeClaim; empty for other kinds.")
+    server = serializers.CharField()
+    export = serializers.CharField()
     description = serializers.CharField()
     size_quota_bytes = serializers.IntegerField(allow_null=True)
     used_bytes = serializers.IntegerField(allow_null=True, help_text="As last measured, at `used_read_at`.")
@@ -156,11 +184,12 @@ class UploadOut(serializers.Serializer[Any]):
 
 
 def show_volumes(rows: Sequence[Volume], *, actor: Actor) -> list[dict[str, Any]]:
-    """Volumes as this actor sees them. Three queries, whatever their number."""
+    """Volumes as this actor sees them. Three queries, whatever their number; a fourth where one is a claim."""
     grants = grants_of(row.id for row in rows)
     tenants = tenant_facts({row.tenant_id for row in rows} | {grant.tenant_id for found in grants.values() for grant in found})
     users = user_names({row.created_by_id for row in rows if row.created_by_id is not None})
-    return [_show_volume(row, grants.get(row.id, []), tenants, users, actor) for row in rows]
+    clusters = {cluster.id: cluster.name for cluster in list_clusters()} if any(row.cluster_id for row in rows) else {}
+    return [_show_volume(row, grants.get(row.id, []), tenants, users, clusters, actor) for row in rows]
 
 
 def _show_volume(
@@ -168,6 +197,7 @@ def _show_volume(
     grants: Sequence[VolumeGrant],
     tenants: Mapping[uuid.UUID, TenantFacts],
     users: Mapping[uuid.UUID, str],
+    clusters: Mapping[uuid.UUID, str],
     actor: Actor,
 ) -> dict[str, Any]:
     owner = tenants[volume.tenant_id]
@@ -178,6 +208,10 @@ def _show_volume(
         "name": volume.name,
         "tenant": show_tenant(owner),
         "kind": str(volume.kind),
+        "cluster": {"id": str(volume.cluster_id), "name": clusters.get(volume.cluster_id, "")} if volume.cluster_id else None,
+        "claim": claim_name(volume),
+        "server": volume.server,
+        "export": volume.export,
         "description": volume.description,
         "size_quota_bytes": volume.size_quota_bytes,
         "used_bytes": volume.used_bytes,

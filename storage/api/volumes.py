@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.selectors import list_clusters
 from kernel.actor import Actor, system_actor
 from kernel.clock import database_now
 from kernel.errors import FieldError, Forbidden, InvalidInput, NotFound
@@ -19,7 +20,7 @@ from kernel.limits import NAME_LENGTH
 from kernel.words import Text
 from storage.api import serializers as shapes
 from storage.downloads import descriptor_response
-from storage.models import PATH_LENGTH, Volume, VolumeGrant
+from storage.models import PATH_LENGTH, Volume, VolumeGrant, VolumeKind
 from storage.selectors import acting_tenant
 from storage.services import files, volumes
 from tenants.identity.access import demand
@@ -41,6 +42,11 @@ RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="Suc
 VOLUME_EXAMPLE = OpenApiExample(
     "A volume for data sets",
     value={"name": "digits", "description": "Handwritten digits", "size_quota_bytes": 10 * 1024**3},
+    request_only=True,
+)
+CLAIM_EXAMPLE = OpenApiExample(
+    "A volume on a claim that the cluster makes",
+    value={"name": "scratch", "kind": "claim", "cluster": "research", "size_quota_bytes": 100 * 1024**3},
     request_only=True,
 )
 GRANT_EXAMPLE = OpenApiExample("Let another tenant read", value={"tenant": "k3v9x2m4qa", "read_only": True}, request_only=True)
@@ -66,14 +72,16 @@ class VolumesView(ApiView):
             rows = rows.filter(tenant_id=tenant_id) | rows.filter(id__in=granted)
         return page(request, rows, order=("-id",), serialize=lambda found: shapes.show_volumes(found, actor=self.actor))
 
-    @extend_schema(request=shapes.VolumeIn, responses={201: shapes.VolumeOut}, examples=[VOLUME_EXAMPLE])
+    @extend_schema(request=shapes.VolumeIn, responses={201: shapes.VolumeOut}, examples=[VOLUME_EXAMPLE, CLAIM_EXAMPLE])
     @idempotent
     def post(self, request: Request) -> Response:
-        """Create an empty volume."""
+        """Create an empty volume, or, as an operator, one of data that is on NFS or on an existing claim."""
         body = shapes.VolumeIn.validated(request.data)
         tenant = find_tenant(self.actor, body.pop("tenant"))
-        demand(self.actor, tenant.id, "volume.create")
-        volume = volumes.create_volume(actor=self.actor, tenant_id=tenant.id, new=volumes.NewVolume(**body), now=database_now())
+        cluster_id, kind = _cluster_id(body.pop("cluster")), VolumeKind(body.pop("kind"))
+        new = volumes.NewVolume(**body, kind=kind, cluster_id=cluster_id)
+        demand(self.actor, tenant.id, "volume.place" if new.is_placed else "volume.create")
+        volume = volumes.create_volume(actor=self.actor, tenant_id=tenant.id, new=new, now=database_now())
         response = Response(_volume_body(volume, self.actor), status=201, headers={"Location": f"/api/v1/volumes/{volume.id}"})
         return with_etag(response, volume.version)
 
@@ -103,7 +111,7 @@ class VolumeView(ApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, volume_id: uuid.UUID) -> Response:
-        """Delete a volume. Its files are deleted a day later, when no job mounts it."""
+        """Delete a volume. Files on the platform's host go a day later, when no job mounts it; others stay where they are."""
         volume = access.fetch(self.actor, Volume, volume_id, "volume.delete")
         volumes.delete_volume(actor=self.actor, volume=volume, now=database_now())
         return Response(status=204)
@@ -179,6 +187,18 @@ class ContentView(ApiView):
         volume, tenant_id = _for_files(self.actor, volume_id, "volume.write")
         files.delete_file(actor=self.actor, volume=volume, tenant_id=tenant_id, path=_path(request), now=database_now())
         return Response(status=204)
+
+
+def _cluster_id(text: str) -> uuid.UUID | None:
+    """A cluster by name or id; None where none is named."""
+    if not text:
+        return None
+    found = next((cluster.id for cluster in list_clusters() if text in (cluster.name, str(cluster.id))), None)
+    if found is None:
+        message = Text(f"There is no cluster {text[:80]!r}.", f"没有集群 {text[:80]!r}。")
+        hint = Text("`berth clusters` lists them.", "`berth clusters` 列出所有集群。")
+        raise InvalidInput(message, fields=[FieldError("/cluster", "not_found", message, hint)], hint=hint)
+    return found
 
 
 def _volume_body(volume: Volume, actor: Actor) -> dict[str, Any]:

@@ -35,6 +35,11 @@ def location_of(tenant_id: uuid.UUID, job_id: uuid.UUID) -> str:
     return str(current().data_dir / "checkpoints" / str(tenant_id) / str(job_id))
 
 
+def any_location() -> str:
+    """A path that is under what all jobs' directories are under."""
+    return location_of(uuid.UUID(int=0), uuid.UUID(int=0))
+
+
 def open_for(jobs: Mapping[uuid.UUID, uuid.UUID], *, now: datetime) -> None:
     """Say that attempts of these jobs (ids with their tenants) begin to write; measured from then on. Two statements."""
     if not jobs:

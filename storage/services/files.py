@@ -112,7 +112,8 @@ def put_file(volume: Volume, tenant_id: uuid.UUID, path: str, source: Path) -> N
 
 
 def check_writable(volume: Volume, tenant_id: uuid.UUID) -> None:
-    """VolumeReadOnly unless the tenant may write to the volume."""
+    """VolumeReadOnly unless the tenant may write to the volume, VolumeNotOnHost where the platform cannot."""
+    hostaccess.demand_on_host(volume)
     read_only = volume.read_only
     if tenant_id != volume.tenant_id:
         grant = VolumeGrant.objects.filter(volume=volume, tenant_id=tenant_id).first()

@@ -6,13 +6,14 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import F, Q
 
-from clusters.engines.interface import MountRef
+from clusters.engines.interface import MountRef, Place
 from kernel.errors import FieldError, InvalidInput
 from kernel.words import Text
 from storage import bounds
 from storage.models import Volume, VolumeGrant
+from storage.places import place_of
 from tenants.selectors import tenant_facts
 
 _MEANT_AT_ONCE = 250
@@ -95,7 +96,7 @@ def check_mounts(
 
 def _ref(volume: Volume, mount: MountRequest) -> MountRef:
     return MountRef(
-        volume_id=volume.id, location=volume.location, target=mount.path, read_only=mount.read_only, group=volume.number
+        volume_id=volume.id, place=place_of(volume), target=mount.path, read_only=mount.read_only, group=volume.number
     )
 
 
@@ -126,27 +127,38 @@ def _usable_volumes(tenant_id: uuid.UUID, mounts: Sequence[MountRequest]) -> dic
     return {**{text: found[0] for text, found in by_name.items() if len(found) == 1}, **exact}
 
 
-def volumes_meant(wanted: Collection[tuple[uuid.UUID, str]]) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
+@dataclass(frozen=True, slots=True)
+class MeantVolume:
+    """`cluster_name`: of its cluster, where it is a claim."""
+
+    id: uuid.UUID
+    place: Place
+    cluster_name: str = ""
+
+
+def volumes_meant(wanted: Collection[tuple[uuid.UUID, str]]) -> dict[tuple[uuid.UUID, str], MeantVolume]:
     """Which volume each tenant means by each name, without a look at grants: to know where its data is, not to read it.
 
     What means nothing, or more than one, is left out. Two queries for 250 names.
     """
-    found: dict[tuple[uuid.UUID, str], uuid.UUID] = {}
+    found: dict[tuple[uuid.UUID, str], MeantVolume] = {}
     asked = sorted(wanted, key=str)
     for start in range(0, len(asked), _MEANT_AT_ONCE):
         part = asked[start : start + _MEANT_AT_ONCE]
         names = {text.rpartition("/")[2] for _, text in part}
         ids = {volume_id for volume_id in map(_as_id, names) if volume_id is not None}
         rows = Volume.objects.filter(is_deleted=False).filter(Q(name__in=names) | Q(id__in=ids))
-        volumes = list(rows.values_list("id", "name", "tenant_id"))
-        slugs = {tenant_id: facts.slug for tenant_id, facts in tenant_facts({volume[2] for volume in volumes}).items()}
-        meant: dict[object, uuid.UUID] = {}
-        for volume_id, name, owner in volumes:
-            meant[str(volume_id)] = meant[f"{slugs[owner]}/{name}"] = meant[owner, name] = volume_id
+        volumes = list(rows.annotate(cluster_name=F("cluster__name")))
+        slugs = {tenant_id: facts.slug for tenant_id, facts in tenant_facts({volume.tenant_id for volume in volumes}).items()}
+        meant: dict[object, MeantVolume] = {}
+        for volume in volumes:
+            known = MeantVolume(volume.id, place_of(volume), volume.cluster_name or "")
+            texts = (str(volume.id), f"{slugs[volume.tenant_id]}/{volume.name}", (volume.tenant_id, volume.name))
+            meant.update(dict.fromkeys(texts, known))
         for tenant_id, text in part:
-            known = meant.get((tenant_id, text)) or meant.get(text)
-            if known is not None:
-                found[tenant_id, text] = known
+            told = meant.get((tenant_id, text)) or meant.get(text)
+            if told is not None:
+                found[tenant_id, text] = told
     return found
 
 

@@ -191,6 +191,7 @@ PERMISSIONS: dict[str, Permission] = {
     "image.share": _operator("Add, change or delete images for all tenants."),
     "volume.read": _viewer("See a volume."),
     "volume.create": _member(Scope.DATA, "Create a volume."),
+    "volume.place": _operator("Create, change and delete volumes on NFS and on existing claims."),
     "volume.edit": _own(Scope.DATA, "Describe a volume."),
     "volume.delete": _own(Scope.DATA, "Delete a volume."),
     "volume.grant": _manager("Let another tenant mount a volume.", operator=False, scope=Scope.DATA),

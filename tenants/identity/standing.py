@@ -19,8 +19,8 @@ Place = tuple[uuid.UUID, uuid.UUID]
 # What begins something in a tenant: asked of `tenants.identity.access.demand`, beside the right to do it.
 BEGINNINGS = frozenset(
     {
-        "job.submit", "job.rerun", "image.create", "volume.create", "upload.create", "code.create", "booking.create",
-        "tenant.create",
+        "job.submit", "job.rerun", "image.create", "volume.create", "volume.place", "upload.create", "code.create",
+        "booking.create", "tenant.create",
     }
 )  # fmt: skip
 # What would make people of a deleted tenant.

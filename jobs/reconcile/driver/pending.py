@@ -10,6 +10,7 @@ from jobs.loading.rows import PendingRow, load_parallelism
 from jobs.loading.specs import wishes
 from jobs.loading.state import load_volumes
 from jobs.scheduling.core.eligibility import Wish
+from storage.services.mounts import MeantVolume
 from tenants.identity.standing import Place
 
 
@@ -19,7 +20,7 @@ class Pending:
     def __init__(self) -> None:
         self.rows: dict[uuid.UUID, PendingRow] = {}
         self.wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
-        self.volumes: dict[tuple[uuid.UUID, str], uuid.UUID | None] = {}  # That jobs mount, by tenant and name.
+        self.volumes: dict[tuple[uuid.UUID, str], MeantVolume | None] = {}  # That jobs mount, by tenant and name.
         self._images: Counter[uuid.UUID] = Counter()  # How many of those who wait refer to each.
         self._places: Counter[Place] = Counter()  # How many of those who wait are of each tenant and owner.
         self._bounds: dict[uuid.UUID, int | None] = {}  # How many children of an array run at once, by array.
@@ -52,7 +53,7 @@ class Pending:
         missing = {row.spec_id for row in rows if row.spec_id not in self.wishes}
         if missing:
             self.wishes.update(wishes(missing))
-        asked = ((row, self.wishes[row.spec_id]) for row in rows if row.spec_id in self.wishes)
+        asked = ((row.tenant_id, self.wishes[row.spec_id]) for row in rows if row.spec_id in self.wishes)
         self.volumes.update(load_volumes(asked, self.volumes))
 
     def parallelism(self, job_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
@@ -76,7 +77,7 @@ class Pending:
         """Names of volumes may mean others by now; the jobs that mount some, if one does."""
         known = self.volumes
         mounting = [row for row in self.rows.values() if row.spec_id in self.wishes and self.wishes[row.spec_id].mounts]
-        self.volumes = load_volumes(((row, self.wishes[row.spec_id]) for row in mounting), {})
+        self.volumes = load_volumes(((row.tenant_id, self.wishes[row.spec_id]) for row in mounting), {})
         differs = any(known.get(name) != volume for name, volume in self.volumes.items())
         return [row.id for row in mounting] if differs else []
 

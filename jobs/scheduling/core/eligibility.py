@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from clusters.engines.interface import Claim, HostDir, Place, Places, Share
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk, at_least, each_asking
 from jobs.scheduling.core.place.machines import Machine, Machines
 from jobs.scheduling.core.place.placing import has_place
@@ -39,13 +40,23 @@ class PoolView:
     keeps_apart: bool = True
     tenant_bound: uuid.UUID | None = None
     image_kinds: frozenset[str] = frozenset({"host", "python"})
-    mounts: bool = True
+    places: Places = field(default_factory=Places)  # Where volumes may be that its cluster mounts.
+    checkpoints: bool = True  # A job's checkpoint directory outlives its attempts.
     node_ports: int | None = None  # Ports that one machine has for all its tasks; None: no bound.
     gpus_simulated: bool = False
     isolation: str = ""
     gpu_shares: bool = False
     lacks: tuple[str, ...] = ()  # Kinds of objects that its cluster does not have and that every attempt there would need.
     bare_images: tuple[str, ...] = ()  # Beginnings of references of images without a shell.
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeAsk:
+    """A volume that a job mounts, and where it is. `cluster_name`: of its cluster, where it is a claim."""
+
+    name: str
+    place: Place
+    cluster_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,8 @@ class Wish:
     pool_name: str = ""
     cluster_name: str = ""
     mounts: tuple[str, ...] = ()  # Volumes as the spec names them.
+    places: tuple[VolumeAsk, ...] = ()  # Where these volumes are, as far as that was looked up.
+    keeps_checkpoint: bool = False  # It has a checkpoint directory that is in none of them.
     checkpoint_seconds: int = 0  # How often the program promises to save its work; 0: it does not say.
     grace_seconds: int | None = None  # How long it asks for between the signal to stop and the kill; None: it does not say.
 
@@ -105,13 +118,30 @@ def unfit(wish: Wish, image_kind: str, pool: PoolView) -> tuple[int, Refusal] | 
         return 1, (WaitCode.GPU_MODEL, {"need": sorted(wish.models), "have": pool.gpu_model, "pool": pool.name})
     if image_kind not in pool.image_kinds:
         return 1, (WaitCode.IMAGE_KIND, {"need": image_kind, "pool": pool.name})
-    if wish.mounts and not pool.mounts:
+    if wish.mounts and not pool.places:
         return 1, (WaitCode.NO_MOUNTS, {"pool": pool.name})
+    for volume in wish.places:
+        if not pool.places.has(volume.place, pool.cluster_id):
+            return 1, (WaitCode.VOLUME_PLACE, {"pool": pool.name, **_told(volume, pool)})
+    if wish.keeps_checkpoint and not pool.checkpoints:
+        return 1, (WaitCode.CHECKPOINT_PLACE, {"pool": pool.name})
     if wish.shares_gpus and not pool.gpu_shares:
         return 1, (WaitCode.GPU_SHARES, {"pool": pool.name})
     if pool.lacks:
         return 1, (WaitCode.CLUSTER_LACKS, {"cluster": pool.cluster_name, "lacks": list(pool.lacks)})
     return None
+
+
+def _told(volume: VolumeAsk, pool: PoolView) -> Mapping[str, object]:
+    """What a reason says of where a volume is: no path of the host. `cluster` None: a claim's own cluster cannot make it."""
+    match volume.place:
+        case HostDir():
+            return {"volume": volume.name, "kind": "local"}
+        case Claim(cluster_id):
+            elsewhere = volume.cluster_name if cluster_id != pool.cluster_id else None
+            return {"volume": volume.name, "kind": "claim", "cluster": elsewhere}
+        case Share(server):
+            return {"volume": volume.name, "kind": "nfs", "server": server}
 
 
 def _closed(tenant_id: uuid.UUID, pool: PoolView) -> tuple[int, Refusal] | None:

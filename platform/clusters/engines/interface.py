@@ -10,6 +10,7 @@ A framework knows no engine and an engine no framework: the two meet in `Workloa
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,11 +89,41 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True)
+class HostDir:
+    """A directory of the platform's hosts."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A PersistentVolumeClaim of one cluster, in the namespace of the tenant. `is_made`: the engine makes it when a workload
+    mounts it first, of `size_bytes`; 0 means the cluster's default. Else it is somebody else's, and there."""
+
+    cluster_id: uuid.UUID
+    name: str
+    is_made: bool = False
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A directory that an NFS server exports."""
+
+    server: str
+    path: str
+
+
+Place = HostDir | Claim | Share
+"""Where data is that a task mounts."""
+
+
+@dataclass(frozen=True, slots=True)
 class MountRef:
     """A volume as a task sees it. `group` is the volume's own number, mapped to a gid of its own by the local engine."""
 
     volume_id: uuid.UUID
-    location: str
+    place: Place
     target: str
     read_only: bool
     group: int = 0
@@ -429,11 +460,48 @@ class ObservedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """What an engine mounts into tasks. The default is a host of the platform itself."""
+
+    below: tuple[str, ...] = ("/",)  # Absolute paths: of the platform's hosts, only directories below one of them.
+    claims: bool = False  # Claims of its own cluster that are there.
+    makes_claims: bool = False  # Claims that it makes itself.
+    shares: tuple[str, ...] = ()  # Of these NFS servers, everything that they export.
+    checkpoints: bool = True  # A job's checkpoint directory, also where the platform's own is below no such path.
+
+    def __bool__(self) -> bool:
+        """Whether any volume at all can be mounted."""
+        return bool(self.below or self.claims or self.makes_claims or self.shares)
+
+    def has(self, place: Place, cluster_id: uuid.UUID) -> bool:
+        """Whether the engine of this cluster mounts it."""
+        match place:
+            case HostDir(path):
+                return self.root_of(path) is not None
+            case Claim():
+                return place.cluster_id == cluster_id and (self.makes_claims if place.is_made else self.claims)
+            case Share(server):
+                return server in self.shares
+
+    def root_of(self, path: str) -> str | None:
+        """The path of `below` that a directory of the platform's hosts is under; None: it is under none."""
+        inside = os.path.normpath(path)
+        return next((root for root in self.below if inside.startswith(os.path.normpath(root).rstrip("/") + "/")), None)
+
+    def keeps_checkpoint(self, path: str) -> bool:
+        """Whether a job's checkpoint, for which the platform has this directory, outlives its attempts."""
+        return self.checkpoints or self.root_of(path) is not None
+
+
+NO_PLACES = Places(below=())
+
+
+@dataclass(frozen=True, slots=True)
 class Abilities:
     """What an engine can do for any job, whatever its machines have: what no engine can do is refused when a job is submitted."""
 
     image_kinds: frozenset[ImageKind] = frozenset({ImageKind.HOST, ImageKind.PYTHON})
-    mounts: bool = True  # Volumes can be shown to a job.
+    places: Places = Places()  # Where volumes may be that are mounted into its tasks.
     node_ports: int | None = None  # Ports that the tasks of one machine can have together; None: no bound.
     shares_gpus: bool = False  # Several tasks can have parts of one device.
     lacks: tuple[str, ...] = ()  # Kinds of objects that its settings need and the cluster does not have: no job can start.

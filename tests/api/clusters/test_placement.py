@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -10,8 +11,8 @@ from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
 from clusters import placement
-from clusters.abilities import abilities_document
-from clusters.engines.interface import Abilities, Inventory
+from clusters.abilities import abilities_document, read_abilities
+from clusters.engines.interface import NO_PLACES, Abilities, Inventory, Places
 from clusters.models import Cluster, Pool
 from clusters.services import record_inventory
 from jobs.scheduling.core.place import scores
@@ -139,6 +140,17 @@ def test_an_engine_that_cannot_share_a_gpu_keeps_its_pools_from_lending_parts(ap
     answer = api(cast.otto).patch(url, {"gpu_shares": True}, format="json")
     assert (answer.status_code, paths(answer)) == (422, [("/gpu_shares", "not_supported")])
     assert "cannot lend parts" in answer.json()["detail"]
+
+
+def test_what_an_older_release_said_of_mounts_is_still_read() -> None:
+    places = Places(below=("/srv",), claims=True, makes_claims=True, shares=("nas",), checkpoints=False)
+    written = json.loads(json.dumps(abilities_document(Abilities(places=places))))
+    assert read_abilities(written).places == places
+    assert written["mounts"] is True
+    assert read_abilities({"mounts": True}).places == Places()
+    assert read_abilities({"mounts": False}).places == NO_PLACES
+    assert read_abilities(None).places == Places()
+    assert read_abilities({"places": {"below": ["/"], "of_tomorrow": 1}}).places == Places()
 
 
 def test_rules_are_not_changed_over_somebody_elses_change(api: Api, cast: Cast) -> None:

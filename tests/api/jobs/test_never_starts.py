@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import Abilities, ImageKind
+from clusters.engines.interface import Abilities, ImageKind, Places
 from clusters.models import Cluster, Node
 from clusters.services import edit_pool, record_inventory
 from jobs.models import Job
 from kernel.errors import BerthError
+from storage.models import VolumeKind
 from tests.builders.quay import Quay
 from tests.factories.clusters import make_cluster, node_facts, use_engine
+from tests.factories.storage import make_volume
 from tests.factories.tenants import Cast
 
 pytestmark = pytest.mark.database
@@ -132,6 +134,37 @@ def test_what_no_engine_can_start_or_bring_is_refused(
     found = refused(api(quay.cast.bob), **spec)
     assert found[:2] == (path, code)
     assert found[2], "the next step"
+
+
+@pytest.fixture
+def annex(quay: Quay) -> Cluster:
+    """A cluster that mounts claims, and no directory of the platform's host."""
+    other = make_cluster("annex")
+    able = Abilities(places=Places(below=(), claims=True, makes_claims=True, shares=("nas",), checkpoints=False))
+    record_inventory(other.pk, replace(quay.engine.inventory(), nodes=(node_facts("annex-1"),), abilities=able), quay.now)
+    return other
+
+
+def test_a_job_goes_to_the_cluster_of_its_claim_and_to_no_other(quay: Quay, api: Api, annex: Cluster) -> None:
+    bob = api(quay.cast.bob)
+    make_volume(quay.cast.tenant, "digits", kind=VolumeKind.CLAIM, cluster_id=annex.pk)
+    mounts = [{"volume": "digits", "path": "/data"}]
+    assert refused(bob, mounts=mounts, cluster=quay.cluster.name)[:2] == ("/mounts", "volume_place")
+    assert submit(bob, mounts=mounts).status_code == 201
+    quay.turn()
+    job = Job.objects.get()
+    assert job.attempts.get().cluster_id == annex.pk
+
+
+def test_what_is_on_the_platforms_host_is_not_asked_of_another_cluster(quay: Quay, api: Api, annex: Cluster) -> None:
+    bob = api(quay.cast.bob)
+    make_volume(quay.cast.tenant, "local")
+    mounts = [{"volume": "local", "path": "/data"}]
+    assert refused(bob, mounts=mounts, cluster="annex")[:2] == ("/mounts", "volume_place")
+    assert refused(bob, checkpoint={"path": "ckpt"}, cluster="annex")[:2] == ("/checkpoint", "checkpoint_place")
+    both = [*mounts, {"volume": "share", "path": "/more"}]
+    make_volume(quay.cast.tenant, "share", kind=VolumeKind.NFS, server="nas", export="/exports/x")
+    assert refused(bob, mounts=both)[:2] == ("/mounts", "volume_place"), "no cluster has both"
 
 
 def test_more_ports_than_the_machines_have_are_refused(quay: Quay, api: Api) -> None:

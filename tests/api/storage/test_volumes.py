@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from activity.models import AuditEvent
-from storage.services.volumes import grant_volume
+from clusters.engines.interface import Abilities, Places
+from clusters.models import Cluster
+from clusters.services import record_inventory
+from storage.services.volumes import grant_volume, remove_deleted_volumes
+from tests.factories.clusters import NOW, inventory, make_cluster, node_facts
 from tests.factories.storage import make_volume
 from tests.factories.tenants import SYSTEM, now
 
@@ -30,6 +36,95 @@ def test_a_member_makes_a_volume_and_finds_it(api, cast):
     listed = api(cast.vera).get(URL, {"name": "digits"})
     assert [row["id"] for row in listed.data["items"]] == [made.data["id"]]
     assert AuditEvent.objects.filter(verb="volume.create", target_id=made.data["id"]).count() == 1
+
+
+@pytest.fixture
+def research():
+    """A cluster with a storage class, whose nodes mount NFS from one server."""
+    able = Abilities(places=Places(below=(), claims=True, makes_claims=True, shares=("nas.example",), checkpoints=True))
+    cluster = make_cluster("research")
+    record_inventory(cluster.pk, inventory(node_facts(), abilities=able), NOW)
+    return cluster
+
+
+def test_a_member_makes_a_claim_that_its_cluster_will_provide(api, cast, research):
+    body = {"name": "scratch", "kind": "claim", "cluster": "research", "size_quota_bytes": 5}
+    made = api(cast.bob).post(URL, body, format="json")
+    assert made.status_code == 201, made.data
+    assert made.data["cluster"] == {"id": str(research.pk), "name": "research"}
+    assert (made.data["kind"], made.data["claim"]) == ("claim", f"volume-{made.data['id']}")
+    url = f"{URL}/{made.data['id']}"
+    assert api(cast.bob).patch(url, {"description": "x"}, format="json").status_code == 200
+    assert api(cast.bob).patch(url, {"size_quota_bytes": 7}, format="json").json()["fields"][0]["code"] == "fixed_size"
+    refused = api(cast.alice).post(f"{url}/grants", {"tenant": cast.elsewhere.slug}, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "volume_of_one_tenant")
+
+
+def test_where_data_is_already_is_for_operators_to_say_and_to_change(api, cast, research):
+    claim = {"tenant": cast.tenant.slug, "name": "digits", "kind": "claim", "cluster": str(research.pk), "claim": "digits.v2"}
+    share = {"tenant": cast.tenant.slug, "name": "home", "kind": "nfs", "server": "nas.example", "export": "/exports/home"}
+    for body in (claim, share):
+        assert api(cast.alice).post(URL, body, format="json").status_code == 403
+        made = api(cast.otto).post(URL, {**body, "read_only": True}, format="json")
+        assert made.status_code == 201, made.data
+        url = f"{URL}/{made.data['id']}"
+        assert api(cast.alice).patch(url, {"read_only": False}, format="json").status_code == 403
+        assert api(cast.otto).patch(url, {"read_only": False}, format="json").status_code == 200
+        assert api(cast.bob).delete(url).status_code == 403
+        assert api(cast.otto).delete(url).status_code == 204
+    assert (made.data["server"], made.data["export"], made.data["cluster"]) == ("nas.example", "/exports/home", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "code"),
+    [
+        ({"kind": "local", "server": "nas.example"}, "/server", "not_of_kind"),
+        ({"kind": "claim"}, "/cluster", "required"),
+        ({"kind": "claim", "cluster": "nowhere"}, "/cluster", "not_found"),
+        ({"kind": "claim", "cluster": "plain"}, "/cluster", "no_claims"),
+        ({"kind": "claim", "cluster": "poor"}, "/cluster", "no_storage_class"),
+        ({"kind": "claim", "cluster": "research", "claim": "No Name"}, "/claim", "bad_name"),
+        ({"kind": "claim", "cluster": "research", "claim": "shared-0123"}, "/claim", "reserved"),
+        ({"kind": "claim", "cluster": "research", "claim": "x", "size_quota_bytes": 1}, "/size_quota_bytes", "fixed_size"),
+        ({"kind": "nfs", "server": "evil.example", "export": "/x"}, "/server", "not_mounted"),
+        ({"kind": "nfs", "server": "nas.example", "export": "/x/../y"}, "/export", "bad_path"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_with_its_field(api, cast, research, body, path, code):
+    record_inventory(make_cluster("plain").pk, inventory(node_facts()), NOW)
+    record_inventory(make_cluster("poor").pk, inventory(node_facts(), abilities=Abilities(places=Places((), claims=True))), NOW)
+    client = api(cast.bob if not {"claim", "server"} & body.keys() else cast.otto)
+    answer = client.post(URL, {"tenant": cast.tenant.slug, "name": "x", **body}, format="json")
+    if body["kind"] == "local":
+        answer = api(cast.bob).post(URL, {"name": "x", **body}, format="json")
+    assert answer.status_code == 422, answer.data
+    assert (path, code) in [(field["path"], field["code"]) for field in answer.json()["fields"]]
+
+
+def test_the_platform_says_that_it_does_not_see_the_files_of_a_claim(api, cast, research):
+    made = api(cast.bob).post(URL, {"name": "scratch", "kind": "claim", "cluster": "research"}, format="json").data
+    url = f"{URL}/{made['id']}"
+    upload = {"target": {"volume": "scratch", "path": "x"}, "size_bytes": 3, "sha256": "0" * 64}
+    for answer in (
+        api(cast.bob).get(f"{url}/files"),
+        api(cast.bob).get(f"{url}/content?path=x"),
+        api(cast.bob).delete(f"{url}/content?path=x"),
+        api(cast.bob).post("/api/v1/uploads", upload, format="json"),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (409, "volume_not_on_host")
+        assert "mounts" in answer.json()["hint"]
+
+
+def test_a_cluster_is_not_removed_while_volumes_are_claims_there(api, cast, research):
+    made = api(cast.bob).post(URL, {"name": "scratch", "kind": "claim", "cluster": "research"}, format="json").data
+    url = f"/api/v1/clusters/{research.pk}"
+    Cluster.objects.filter(pk=research.pk).update(is_enabled=False)
+    refused = api(cast.otto).delete(url)
+    assert refused.status_code == 409, refused.data
+    assert "scratch" in str(refused.json())
+    api(cast.bob).delete(f"{URL}/{made['id']}")
+    assert remove_deleted_volumes(now=now() + timedelta(days=2), in_use=()) == 1, "nothing of it is on the host"
+    assert api(cast.otto).delete(url).status_code == 204
 
 
 def test_the_tenant_may_be_left_out_by_whoever_has_one(api, cast):

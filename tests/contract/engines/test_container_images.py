@@ -12,6 +12,7 @@ import pytest
 from clusters.engines.interface import (
     Ensured,
     GiveUp,
+    HostDir,
     ImageKind,
     ImageRef,
     MountRef,
@@ -196,7 +197,7 @@ def test_volumes_are_seen_where_the_image_has_nothing_and_where_it_has_a_link(
     volume.mkdir(mode=0o755)
     (volume / "word").write_text("from the volume\n")
     digest = closed.push("team/mounts:1", [[*shell(), folder("srv"), symlink("data", "srv/real"), Member("srv/own", b"own\n")]])
-    mounts = tuple(MountRef(new_id(), str(volume), target, read_only=True) for target in ("/volumes/one", "/data/two"))
+    mounts = tuple(MountRef(new_id(), HostDir(str(volume)), target, read_only=True) for target in ("/volumes/one", "/data/two"))
     show = command("cat /volumes/one/word /data/two/word /srv/own; ls /srv; touch /volumes/x || echo closed")
     said = output(local, replace(in_image(local, image(closed, "team/mounts:1", digest), show), mounts=mounts))
     assert said == "from the volume\nfrom the volume\nown\nown\nreal\nclosed\n"

@@ -30,6 +30,7 @@ from clusters.engines.interface import (
     ExitReason,
     GiveUp,
     Gone,
+    HostDir,
     ImageKind,
     ImageRef,
     MountRef,
@@ -530,7 +531,7 @@ def test_standard_output_can_be_opened_again_by_its_name(any_local: Bench) -> No
 def test_mounts_without_bubblewrap_are_refused_in_words(engine_dir: Path) -> None:
     engine = LocalEngine(config_of(engine_dir, use_bubblewrap=False), DirectLauncher(policy_of(engine_dir)))
     bench = local_bench("local", engine_dir, DirectLauncher(policy_of(engine_dir)))
-    mount = MountRef(uuid.uuid4(), str(engine_dir), "/data", read_only=True)
+    mount = MountRef(uuid.uuid4(), HostDir(str(engine_dir)), "/data", read_only=True)
     (answer,) = engine.ensure([replace(bench.workload(succeeds()), mounts=(mount,))])
     assert isinstance(answer, GiveUp)
     assert answer.code == "mounts_need_bubblewrap"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.engines.interface import ImageKind, ImageRef, MountRef, TaskName, TaskWorkload, Workload
+from clusters.engines.interface import HostDir, ImageKind, ImageRef, MountRef, TaskName, TaskWorkload, Workload
 from clusters.engines.local import plan, sandbox
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.launching.verbs import StartMount
@@ -143,7 +143,7 @@ def test_a_variable_with_a_name_that_a_shell_would_read_otherwise_is_refused(env
 
 @pytest.mark.parametrize("target", CROOKED)
 def test_a_mount_over_the_system_never_starts(target: str) -> None:
-    mounted = (MountRef(uuid.UUID(int=9), "/srv/volumes/v", target, read_only=True, group=1),)
+    mounted = (MountRef(uuid.UUID(int=9), HostDir("/srv/volumes/v"), target, read_only=True, group=1),)
     refusal = plan.refuse(workload(["true"], {}, mounts=mounted), config(Path("/srv/engine")), sandboxed=True)
 
     assert refusal is not None

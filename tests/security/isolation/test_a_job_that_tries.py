@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import GiveUp, MountRef, Stream, TaskName, Workload
+from clusters.engines.interface import GiveUp, HostDir, MountRef, Stream, TaskName, Workload
 from controlplane.selftest.boundaries import PROBE, read
 from tests.contract.engines.bench import Behaviour, Bench
 from tests.contract.engines.test_exec import execute
@@ -329,8 +329,8 @@ class TestInASandbox:
             place.chmod(0o777)
         (outer / "link").symlink_to("/newroot")
         mounts = (
-            MountRef(uuid.uuid4(), str(outer), "/data", read_only=False),
-            MountRef(uuid.uuid4(), str(inner), "/data/link/usr", read_only=False),
+            MountRef(uuid.uuid4(), HostDir(str(outer)), "/data", read_only=False),
+            MountRef(uuid.uuid4(), HostDir(str(inner)), "/data/link/usr", read_only=False),
         )
         workload = replace(bench.workload(Behaviour("id", Script()), tenant=CAROL), mounts=mounts)
         (answer,) = bench.engine.ensure([workload])
@@ -344,7 +344,7 @@ class TestInASandbox:
         volume = data_dir / "volumes" / "v"
         files = TenantFiles(_launcher(bench), str(data_dir), 200_000, 300_000, drop_rights=policy_of(data_dir).drop_rights)
         files.prepare_volume(str(volume), 5)
-        mount = MountRef(uuid.uuid4(), str(volume), "/data/digits", read_only=False, group=5)
+        mount = MountRef(uuid.uuid4(), HostDir(str(volume)), "/data/digits", read_only=False, group=5)
         assert run(bench, "echo from-carol > /data/digits/file && mkdir /data/digits/d", mounts=(mount,)) == ""
         both = "cat /data/digits/file; echo from-alice >> /data/digits/file; touch /data/digits/d/x; cat /data/digits/file"
         assert run(bench, both, tenant=ALICE, mounts=(mount,)).split() == ["from-carol", "from-carol", "from-alice"]

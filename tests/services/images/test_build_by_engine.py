@@ -12,6 +12,7 @@ import pytest
 
 from clusters.engines.interface import (
     CodeRef,
+    HostDir,
     MountRef,
 )
 from clusters.engines.local import sandbox
@@ -74,7 +75,7 @@ def test_an_image_is_built_as_its_tenant_and_jobs_run_in_it(engine, offline):
         env=plan.main.env,
         files=plan.files,
         code=plan.code,
-        mounts=(MountRef(plan.request_id, plan.location, plan.location, read_only=False),),
+        mounts=(MountRef(plan.request_id, HostDir(plan.location), plan.location, read_only=False),),
     )
     code = run(engine, building)
     text = log_of(engine, tenant, building)

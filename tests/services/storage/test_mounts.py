@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from clusters.engines.interface import HostDir
 from kernel.errors import InvalidInput
 from storage.services.mounts import MountRequest, check_mounts, resolve_mounts
 from storage.services.volumes import delete_volume, grant_volume
@@ -26,7 +27,7 @@ def test_a_volume_is_mounted_by_name_by_id_and_by_its_full_name():
     volume = make_volume(tenant, "digits")
     for text in ("digits", str(volume.id), f"{tenant.slug}/digits", "vision/digits"):
         (ref,) = resolve_mounts(tenant_id=tenant.pk, mounts=[MountRequest(text, "/data")])
-        assert (ref.volume_id, ref.location, ref.target) == (volume.id, volume.location, "/data")
+        assert (ref.volume_id, ref.place, ref.target) == (volume.id, HostDir(volume.location), "/data")
         assert (ref.read_only, ref.group) == (False, volume.number)
 
 

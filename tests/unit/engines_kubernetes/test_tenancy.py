@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import base64
 import json
+import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from clusters.engines.interface import CheckpointRef, CodeRef, ImageKind, ImageRef, MountRef, PullAccount, TaskName
+from clusters.engines.interface import (
+    CheckpointRef,
+    Claim,
+    CodeRef,
+    HostDir,
+    ImageKind,
+    ImageRef,
+    MountRef,
+    Places,
+    PullAccount,
+    Share,
+    TaskName,
+)
 from clusters.engines.kubernetes import manifests, storage, tenancy
 from clusters.engines.kubernetes.api import Conflict
 from clusters.engines.kubernetes.config import ConfigInvalid, read_config
 from clusters.engines.kubernetes.inventory import quantity_millis, read_inventory, requests_of
 from clusters.engines.kubernetes.metrics import read_summary
+from clusters.engines.kubernetes.names import is_dns_label
 from clusters.engines.kubernetes.permissions import needed
 from clusters.engines.kubernetes.record import Gate, GateUnreadable, StopRecord, gate_document, read_gate, with_stop
 from clusters.engines.kubernetes.starting import refuse
@@ -26,6 +40,7 @@ from tests.unit.engines_kubernetes.samples import ATTEMPT, CLUSTER, CONFIG, JOB
 from tests.unit.engines_kubernetes.test_api import Answer, Server, status
 from tests.unit.engines_kubernetes.test_states import stopped
 
+OURS = uuid.UUID(CLUSTER)
 OWNED = {"app.kubernetes.io/managed-by": "berth", "berth.dev/cluster": CLUSTER}
 
 
@@ -101,6 +116,7 @@ def test_all_mistakes_of_a_configuration_are_told_at_once() -> None:
         "namespace_prefix": "Not A Label",
         "ports": [5, 4],
         "shared_paths": ["relative"],
+        "nfs_servers": ["nfs.example:/exports"],
         "requests_per_second": -1,
         "pod_addresses": "yes",
         "cpu_request_percent": 200,
@@ -124,6 +140,8 @@ def test_rights_follow_the_configuration() -> None:
     assert "services" not in kinds()
     assert "services" in kinds(pod_addresses=False)
     assert {"persistentvolumes", "persistentvolumeclaims"} <= kinds(shared_paths=("/srv",))
+    assert {"persistentvolumes", "persistentvolumeclaims"} <= kinds(nfs_servers=("nfs.example",))
+    assert "persistentvolumes" not in kinds(storage_class="fast")
     assert "nodes/proxy" in kinds(kubelet_summary=True)
 
 
@@ -183,7 +201,10 @@ def test_the_first_cause_stands_and_the_shorter_grace_counts() -> None:
         ({"files": {"../x": ("y",)}}, "workload_invalid"),
         ({"files": {"x": ("y" * 1_100_000,)}}, "workload_invalid"),
         ({"workdir": "../x"}, "workload_invalid"),
-        ({"mounts": (MountRef(JOB, "/data/v", "/v", read_only=True),)}, "storage_not_shared"),
+        ({"mounts": (MountRef(JOB, HostDir("/data/v"), "/v", read_only=True),)}, "storage_not_shared"),
+        ({"mounts": (MountRef(JOB, Claim(JOB, "digits"), "/v", read_only=True),)}, "storage_not_shared"),
+        ({"mounts": (MountRef(JOB, Claim(OURS, "volume-1", is_made=True), "/v", read_only=True),)}, "storage_not_shared"),
+        ({"mounts": (MountRef(JOB, Share("nfs.example", "/x"), "/v", read_only=True),)}, "storage_not_shared"),
         ({"checkpoint": CheckpointRef(JOB, "/data/c", "ckpt")}, "storage_not_shared"),
         ({"checkpoint": CheckpointRef(JOB, "/srv/c", "../x")}, "workload_invalid"),
         ({"code": CodeRef("d", "/nonexistent/code")}, "code_not_carried"),
@@ -219,6 +240,38 @@ def test_a_shared_path_is_a_volume_that_only_its_tenant_can_claim() -> None:
     assert (found.sub_path, found.target, found.claim) == ("a/b", "/berth-checkpoint", claim["metadata"]["name"])
 
 
+def test_volumes_on_claims_and_nfs_are_claims_of_the_tenants_namespace() -> None:
+    config = replace(CONFIG, storage_class="fast", nfs_servers=("nfs.example",))
+    share = Share("nfs.example", "/exports/digits")
+    mounts = (
+        MountRef(JOB, Claim(OURS, "of-the.operator"), "/a", read_only=True),
+        MountRef(JOB, Claim(OURS, "volume-1", is_made=True, size_bytes=5), "/b", read_only=False),
+        MountRef(JOB, Claim(OURS, "volume-2", is_made=True), "/c", read_only=False),
+        MountRef(JOB, share, "/d", read_only=True),
+        MountRef(JOB, share, "/e", read_only=False),
+    )
+    workload = samples.workload(mounts=mounts)
+    assert refuse(workload, config) is None
+    *made, disk, share_claim = storage.claims_of(workload, "berth-t-blue", config)
+    assert disk["spec"]["nfs"] == {"server": "nfs.example", "path": "/exports/digits"}
+    assert disk["spec"]["claimRef"]["namespace"] == share_claim["metadata"]["namespace"] == "berth-t-blue"
+    assert share_claim["spec"]["volumeName"] == disk["metadata"]["name"]
+    assert [(item["metadata"]["name"], item["spec"]["resources"]["requests"]["storage"]) for item in made] == [
+        ("volume-1", "5"),
+        ("volume-2", str(config.storage_bytes)),
+    ]
+    assert {(item["spec"]["storageClassName"], *item["spec"]["accessModes"]) for item in made} == {("fast", "ReadWriteMany")}
+    found = storage.volumes_of(workload, config)
+    assert [(volume.claim, volume.target, volume.read_only) for volume in found] == [
+        ("of-the.operator", "/a", True),
+        ("volume-1", "/b", False),
+        ("volume-2", "/c", False),
+        (share_claim["metadata"]["name"], "/d", True),
+        (share_claim["metadata"]["name"], "/e", False),
+    ]
+    assert all(is_dns_label(volume.name) for volume in found), "a pod's volume has no dots in its name"
+
+
 # --- Inventory and measurements -----------------------------------------------------------------------------------------
 
 
@@ -246,7 +299,7 @@ def test_the_inventory_counts_other_peoples_pods_and_names_taints() -> None:
     assert (seen.gpu_model, len(seen.gpus), seen.gpus[0].memory_bytes) == ("A100", 2, 81_920 << 20)
     assert seen.labels["berth.dev/taint.team"] == "NoSchedule"
     assert found.abilities.image_kinds == {ImageKind.REGISTRY, ImageKind.HOST}
-    assert not found.abilities.mounts
+    assert found.abilities.places == Places(below=(), claims=True, checkpoints=False)
     silent = {**node, "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}
     (lost,) = read_inventory([silent], [], CONFIG, datetime.now(UTC)).nodes
     assert (lost.ready, lost.reason) == (False, "NodeStatusUnknown")

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.scheduling.core.eligibility import PoolView, Sizes, Wish, eligible, never
+from clusters.engines.interface import NO_PLACES, Claim, HostDir, Place, Places, Share
+from jobs.lifecycle.reasons import explain
+from jobs.scheduling.core.eligibility import PoolView, Sizes, VolumeAsk, Wish, eligible, never
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from kernel.limits import GIB
@@ -38,6 +40,7 @@ def test_a_job_may_go_to_every_pool_that_is_what_it_asks_for() -> None:
         (wish(models=frozenset({"h100"})), "host", GPU, "gpu_model"),
         (wish(), "oci", CPU, "image_kind"),
         (wish(gpus=0.5), "host", GPU, "gpu_shares"),
+        (wish(mounts=("digits",)), "host", replace(CPU, places=NO_PLACES), "no_mounts"),
         (wish(), "host", replace(CPU, reachable=False), "cluster_unreachable"),
         (wish(), "host", replace(CPU, keeps_apart=False, tenant_bound=OTHER), "one_tenant_only"),
     ],
@@ -45,6 +48,40 @@ def test_a_job_may_go_to_every_pool_that_is_what_it_asks_for() -> None:
 def test_each_obstacle_has_its_own_reason(asked: Wish, kind: str, pool: PoolView, code: str) -> None:
     found = eligible(asked, TENANT, kind, [pool])
     assert (found.pools, found.refusal[0]) == ((), code)
+
+
+HERE, THERE = CPU.cluster_id, uuid.UUID(int=99)
+KUBERNETES = replace(CPU, places=Places(below=("/srv",), claims=True, shares=("nas",), checkpoints=False), checkpoints=False)
+
+
+@pytest.mark.parametrize(
+    ("place", "fits"),
+    [
+        (HostDir("/srv/volumes/1"), True),
+        (HostDir("/srv"), False),
+        (HostDir("/srv/../etc/x"), False),
+        (Claim(HERE, "digits"), True),
+        (Claim(THERE, "digits"), False),
+        (Claim(HERE, "volume-1", is_made=True), False),
+        (Share("nas", "/x"), True),
+        (Share("other", "/x"), False),
+    ],
+)
+def test_a_job_goes_where_its_volumes_can_be_mounted(place: Place, fits: bool) -> None:
+    asked = wish(mounts=("digits",), places=(VolumeAsk("digits", place, "annex"),))
+    found = eligible(asked, TENANT, "host", [KUBERNETES])
+    assert found.pools == ((0,) if fits else ())
+    if not fits:
+        code, detail = found.refusal
+        assert (code, detail["volume"], detail["pool"]) == ("volume_place", "digits", "cpu")
+        assert "digits" in explain(code, detail).text
+        assert "/" not in explain(code, detail).text, "paths of the host are nobody's business"
+
+
+def test_a_job_with_a_checkpoint_goes_where_one_is_kept() -> None:
+    found = eligible(wish(keeps_checkpoint=True), TENANT, "host", [KUBERNETES, CPU])
+    assert found.pools == (1,)
+    assert eligible(wish(keeps_checkpoint=True), TENANT, "host", [KUBERNETES]).refusal[0] == "checkpoint_place"
 
 
 def test_the_reason_is_that_of_the_pool_where_it_came_furthest() -> None:

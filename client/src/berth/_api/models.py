@@ -183,6 +183,11 @@ class ClusterInRequest(TypedDict):
     name: str
 
 
+class ClusterOfClaim(TypedDict):
+    id: str
+    name: str
+
+
 class ConditionOut(TypedDict):
     detail: str
     name: Literal["unknown", "reachable", "lost_contact"]
@@ -1500,9 +1505,14 @@ class UserRef(TypedDict):
 
 
 class VolumeInRequest(TypedDict):
+    claim: NotRequired[str]
+    cluster: NotRequired[str]
     description: NotRequired[str]
+    export: NotRequired[str]
+    kind: NotRequired[Literal["local", "claim", "nfs"]]
     name: str
     read_only: NotRequired[bool]
+    server: NotRequired[str]
     size_quota_bytes: NotRequired[int | None]
     tenant: NotRequired[str | None]
 
@@ -2607,16 +2617,20 @@ class UploadInRequest(TypedDict):
 
 
 class VolumeOut(TypedDict):
+    claim: str
+    cluster: ClusterOfClaim | None
     created_at: str
     created_by: UserRef | None
     description: str
+    export: str
     grants: list[GrantOut]
     id: str
     is_granted: bool
-    kind: str
+    kind: Literal["local", "claim", "nfs"]
     mount_as: str
     name: str
     read_only: bool
+    server: str
     size_quota_bytes: int | None
     tenant: TenantRef
     used_bytes: int | None

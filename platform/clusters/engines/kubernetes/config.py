@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -70,10 +71,11 @@ class KubernetesConfig:
     egress_except: Sequence[str] = ("169.254.0.0/16", "fe80::/10")  # and of that, where not.
     uid_base: int = 200_000
     gid_base: int = 300_000
-    storage_class: str = ""  # Checkpoint directories on a claim for each job.
+    storage_class: str = ""  # Of claims that are made: one for each job's checkpoint directory, and volumes.
     storage_bytes: int = 50 * 1024**3
     storage_access: str = "ReadWriteMany"
     shared_paths: Sequence[str] = ()  # Directories that are the same on all nodes and on the platform's hosts.
+    nfs_servers: Sequence[str] = ()  # Servers whose exports the nodes can mount.
     kubelet_summary: bool = False  # Measure by the kubelets themselves: needs the right to `nodes/proxy`.
     gpu_exporter: str = ""  # Pods of NVIDIA's DCGM exporter: `NAMESPACE/LABEL=VALUE:PORT`. Needs the right to `pods/proxy`.
     cordon_nodes: bool = True  # A node that is cordoned in Berth is cordoned in the cluster, too: the right to patch nodes.
@@ -214,9 +216,19 @@ def _check(name: str, value: Any) -> Text[str] | None:
             if whole and 1024 <= value[0] < value[1] <= 65_535
             else Text("must be two ports, the lower one first", "须为两个端口，小的在前")
         )
+    if name == "nfs_servers" and not all(isinstance(item, str) and _is_host(item) for item in value):
+        return Text("must be a list of names or addresses of servers", "须为服务器名或地址的列表")
     if name == "shared_paths" and not all(isinstance(item, str) and item.startswith("/") and ".." not in item for item in value):
         return Text("must be a list of absolute paths", "须为绝对路径的列表")
     return None if all(isinstance(item, str) for item in value) else Text("must be a list of texts", "须为文本的列表")
+
+
+def _is_host(text: str) -> bool:
+    """Whether it is a name or an address of a host."""
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return is_subdomain(text)
 
 
 _EXAMPLE = KubernetesConfig(cluster_id="")

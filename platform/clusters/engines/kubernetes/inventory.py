@@ -14,6 +14,7 @@ from clusters.engines.kubernetes import choices, names
 from clusters.engines.kubernetes.api import Api, Json, items
 from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.cordons import read_cordon
+from clusters.engines.kubernetes.storage import places_of
 from clusters.placement import EXCLUSIVE_CORES, GPU_CUDA, GPU_DRIVER, RDMA, RDMA_PRESENT, TAINT_LABEL
 from kernel.limits import MIB
 from kernel.resources import ZERO, Resources
@@ -50,7 +51,7 @@ def read_inventory(nodes: Sequence[Json], pods: Sequence[Json], config: Kubernet
         read_at=now,
         abilities=Abilities(
             image_kinds=frozenset(kinds),
-            mounts=bool(config.shared_paths),
+            places=places_of(config),
             node_ports=None,
             bare_images=tuple(config.direct_images),
         ),

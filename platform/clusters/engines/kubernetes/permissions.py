@@ -54,8 +54,8 @@ _NAMES = Permission("", "services", ("get", "create", "delete"), "names of tasks
 _OF_ATTEMPTS = {
     LOCAL_QUEUE: Permission(LOCAL_QUEUE.group, LOCAL_QUEUE.plural, ("create", "patch"), "a queue of Kueue for each tenant"),
 }
-_CLAIMS = Permission("", "persistentvolumeclaims", ("get", "create"), "directories that outlive attempts")
-_VOLUMES = Permission("", "persistentvolumes", ("get", "create"), "shared paths of the nodes")
+_CLAIMS = Permission("", "persistentvolumeclaims", ("get", "create"), "volumes, and directories that outlive attempts")
+_VOLUMES = Permission("", "persistentvolumes", ("get", "create"), "shared paths of the nodes, and NFS")
 
 
 def needed(config: KubernetesConfig) -> Iterator[Permission]:
@@ -72,9 +72,9 @@ def needed(config: KubernetesConfig) -> Iterator[Permission]:
         yield _QUOTA
     if not config.pod_addresses:
         yield _NAMES
-    if config.shared_paths or config.storage_class:
+    if config.shared_paths or config.nfs_servers or config.storage_class:
         yield _CLAIMS
-    if config.shared_paths:
+    if config.shared_paths or config.nfs_servers:
         yield _VOLUMES
 
 

@@ -153,11 +153,8 @@ class Starter:
 
     def _make_objects(self, plan: manifests.Plan) -> None:
         workload, config = plan.workload, self._config
-        for root in sorted(storage.shared_roots(workload, config)):
-            for document in storage.shared_claim(root, plan.gate.namespace, config):
-                self._create_shared(document)
-        if storage.needs_job_claim(workload, config):
-            self._create_shared(storage.job_claim(workload, plan.gate.namespace, config))
+        for document in storage.claims_of(workload, plan.gate.namespace, config):
+            self._create_shared(document)
         for document in _objects(plan, config):
             self._create(document, workload)
         for document in choices.documents(plan, config):

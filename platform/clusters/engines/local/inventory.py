@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 
 from clusters import isolation_facts
-from clusters.engines.interface import Abilities, ImageKind, Inventory, ObservedNode
+from clusters.engines.interface import NO_PLACES, Abilities, ImageKind, Inventory, ObservedNode, Places
 from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
@@ -45,7 +45,8 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
     facts, kept_apart = _isolation(config, groups)
     low, high = config.ports
     kinds = {ImageKind.HOST, ImageKind.PYTHON, *([ImageKind.REGISTRY] if config.uses_sandbox else [])}
-    abilities = Abilities(frozenset(kinds), mounts=config.uses_sandbox, node_ports=high - low, shares_gpus=True)
+    places = Places() if config.uses_sandbox else NO_PLACES
+    abilities = Abilities(frozenset(kinds), places, node_ports=high - low, shares_gpus=True)
     return Inventory((node,), datetime.now(UTC), abilities, isolation=facts, tenants_kept_apart=kept_apart)
 
 

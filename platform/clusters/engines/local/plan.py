@@ -12,7 +12,9 @@ from clusters.engines.interface import (
     CheckpointDir,
     FileOf,
     GiveUp,
+    HostDir,
     ImageKind,
+    MountRef,
     PortOf,
     TaskWorkload,
     Text,
@@ -65,7 +67,9 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
             return GiveUp(workload.attempt_id, "workload_invalid", "A container image is built with the host's own programs.")
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
-    mounts = [mount for mount in workload.mounts if mount.target != mount.location or mount.read_only]
+    if any(not isinstance(mount.place, HostDir) for mount in workload.mounts):
+        return GiveUp(workload.attempt_id, "storage_not_shared", "This engine mounts directories of its own host alone.")
+    mounts = [mount for mount in workload.mounts if mount.target != _location(mount) or mount.read_only]
     if mounts and not sandboxed:  # What is written at its own place, as a build writes its image, needs no other view.
         detail = (
             "Volumes appear in a job only through bubblewrap, which does not work on this host. Install the package bubblewrap."
@@ -143,7 +147,7 @@ def plan(
         record=json.dumps(records.document(record)),
         files={name: places.text(text) for name, text in workload.files.items()},
         code=workload.code.location if workload.code else "",
-        mounts=tuple(StartMount(mount.location, mount.target, mount.read_only) for mount in workload.mounts),
+        mounts=tuple(StartMount(_location(mount), mount.target, mount.read_only) for mount in workload.mounts),
         image=workload.image.location if workload.image.kind is ImageKind.PYTHON else "",
         container=container.root if container is not None else "",
         network=workload.network,
@@ -151,6 +155,12 @@ def plan(
         seccomp=config.isolation != "none",
         checkpoint=_checkpoint(workload),
     )
+
+
+def _location(mount: MountRef) -> str:
+    """Where the directory is on this host; what is anywhere else has been refused."""
+    assert isinstance(mount.place, HostDir)
+    return mount.place.path
 
 
 def _checkpoint(workload: Workload) -> StartCheckpoint | None:

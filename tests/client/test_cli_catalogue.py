@@ -229,6 +229,30 @@ def test_an_image_shows_its_requirements_and_builds_and_is_deleted_by_name(run: 
 # --- Volumes ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [
+        (("--size", "1Gi"), {"size_quota_bytes": 1 << 30}),
+        (("--cluster", "research"), {"kind": "claim", "cluster": "research", "claim": ""}),
+        (("--cluster", "research", "--claim", "digits"), {"kind": "claim", "cluster": "research", "claim": "digits"}),
+        (
+            ("--nfs", "nas.example.org:/exports/a", "--read-only"),
+            {"kind": "nfs", "server": "nas.example.org", "export": "/exports/a", "read_only": True},
+        ),
+    ],
+)
+def test_a_volume_is_made_where_its_words_say(run: Any, stub: Any, words: tuple[str, ...], sent: dict[str, Any]) -> None:
+    assert "Volume data is created." in run("volumes", "create", "data", *words).stderr
+    assert body_of(stub, "POST /volumes") == {"name": "data", **sent}
+
+
+def test_a_share_without_its_directory_is_not_sent(run: Any, stub: Any) -> None:
+    refused = run("volumes", "create", "data", "--nfs", "nas.example.org")
+    assert refused.exit_code == 2
+    assert "nas.example.org:/exports/data" in refused.stderr
+    assert not stub.sent("POST /volumes")
+
+
 def test_a_volume_is_granted_for_reading_unless_writing_is_asked_for(run: Any, stub: Any) -> None:
     stub.volumes = {"digits": {}}
     for words, read_only, told in (((), True, "may read"), (("--write",), False, "may write")):

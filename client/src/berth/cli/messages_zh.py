@@ -22,6 +22,7 @@ from berth.cli.messages_zh_templates import TEMPLATES
 TITLES = {
     "ABOUT": "事件",
     "ACCESS": "权限",
+    "--nfs takes a server and its directory, and no claim.": "--nfs 须为服务器及其目录，且不能与存储声明同用。",
     "ADDRESS": "地址",
     "AGE": "时长",
     "ALL": "总数",
@@ -58,6 +59,7 @@ TITLES = {
     "ISOLATION": "隔离",
     "JOB": "作业",
     "KIND": "类型",
+    "LOCATION": "位置",
     "LAST ERROR": "最近的错误",
     "LAST USED": "最近使用",
     "LIMIT": "上限",

@@ -42,7 +42,14 @@ HELP = {
     "Create an access token. It is printed only once, on standard output; with -o name on standard error.": (
         "创建访问令牌。令牌只在标准输出显示一次；使用 -o name 时显示在标准错误。"
     ),
-    "Create an empty volume.": "创建空的存储卷。",
+    "Create a volume: on the platform's host, on a claim of a Kubernetes cluster, or on NFS.": (
+        "创建存储卷：位于平台主机、Kubernetes 集群的存储声明，或 NFS。"
+    ),
+    "Quota, or size of a new claim: 100Gi.": "配额，或新存储声明的大小：100Gi。",
+    "On a PersistentVolumeClaim in this cluster.": "使用该集群中的存储声明（PersistentVolumeClaim）。",
+    "Existing claim in the tenant's namespace; for operators.": "租户命名空间中既有的存储声明；供运维人员使用。",
+    "On an NFS server; for operators.": "位于 NFS 服务器；供运维人员使用。",
+    "Jobs may only read it.": "作业只能读取。",
     "Delete a file of a volume.": "删除存储卷里的一个文件。",
     "Delete a secret; jobs that use it can no longer be submitted.": "删除密钥；之后引用它的作业将无法提交。",
     "Delete a volume with all its files.": "删除存储卷及其全部内容。",

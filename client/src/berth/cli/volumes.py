@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, YesOption, command, confirmed, make_group
+from berth.cli.command import Session, UsageMistake, YesOption, command, confirmed, make_group
 from berth.cli.copy import FILE_COLUMNS
 from berth.cli.messages import _
 from berth.cli.output import Column, hint
@@ -26,11 +26,35 @@ def list_volumes(session: Session) -> None:
 def create(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new volume.")],
+    size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Quota, or size of a new claim: 100Gi.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", "-c", metavar="CLUSTER", help="On a PersistentVolumeClaim in this cluster.")
+    ] = None,
+    claim: Annotated[
+        str | None, typer.Option("--claim", metavar="CLAIM", help="Existing claim in the tenant's namespace; for operators.")
+    ] = None,
+    nfs: Annotated[str | None, typer.Option("--nfs", metavar="SERVER:/PATH", help="On an NFS server; for operators.")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Jobs may only read it.")] = False,
 ) -> None:
-    """Create an empty volume."""
-    volume = session.client.volumes.create(name)
+    """Create a volume: on the platform's host, on a claim of a Kubernetes cluster, or on NFS."""
+    options: dict[str, object] = {"read_only": True} if read_only else {}
+    if size is not None:
+        options["size_quota_bytes"] = formats.parse_size(size)
+    if cluster is not None or claim is not None:
+        options |= {"kind": "claim", "cluster": cluster or "", "claim": claim or ""}
+    if nfs is not None:
+        server, colon, folder = nfs.partition(":/")
+        if not colon or cluster is not None or claim is not None:
+            raise UsageMistake(
+                _("--nfs takes a server and its directory, and no claim."), hint="--nfs nas.example.org:/exports/data"
+            )
+        options |= {"kind": "nfs", "server": server, "export": f"/{folder}"}
+    volume = session.client.volumes.create(name, **options)
     session.show_done(volume, _("Volume {name} is created.", name=plain(name)), key="name")
-    hint(_("berth cp ./data {volume}:", volume=plain(name)))
+    if "kind" in options:
+        hint(_("In a job file: mounts: [{{volume: {volume}, path: /data}}]", volume=plain(name)))
+    else:
+        hint(_("berth cp ./data {volume}:", volume=plain(name)))
 
 
 @command()
@@ -74,9 +98,18 @@ def delete(session: Session, volume: VolumeArgument, yes: YesOption = False) -> 
         session.show_done({"name": volume}, _("Volume {volume} is deleted.", volume=plain(volume)), key="name")
 
 
+def _place(volume: dict[str, Any]) -> str:
+    """Where its data is, as far as a user is told."""
+    if volume.get("kind") == "nfs":
+        return f"{volume['server']}:{volume['export']}"
+    return f"{formats.name_of(volume.get('cluster'))}/{volume['claim']}" if volume.get("kind") == "claim" else ""
+
+
 VOLUME_COLUMNS = [
     Column("NAME", lambda volume: plain(volume.get("mount_as") or volume["name"]), shrinks=True),
     Column("TENANT", lambda volume: formats.name_of(volume.get("tenant"))),
+    Column("KIND", lambda volume: plain(volume.get("kind") or "local")),
+    Column("LOCATION", lambda volume: plain(_place(volume)), wide=True),
     Column("ACCESS", lambda volume: _("read only") if volume.get("read_only") else _("read, write")),
     Column("USED", lambda volume: formats.size_text(volume.get("used_bytes")), right=True),
     Column("AGE", lambda volume: formats.age_text(volume.get("created_at")), right=True),

@@ -31,7 +31,7 @@ import { Sharing } from './Grants';
 import { contentOf, nameOf, pageOf, parentsOf, written } from './paths';
 import { words } from './text';
 import { add, FILES_MAX } from './uploads';
-import { EditForm, Used, type Volume } from './Volumes';
+import { EditForm, Used, Where, type Volume } from './Volumes';
 
 type File_ = Schemas['FileOut'];
 const REPLACED_SHOWN = 10;
@@ -45,7 +45,7 @@ export default function Browse() {
   const t = useText(words);
   const volume = useQuery({ queryKey: ['volume', volume_id], queryFn: () => take(api.GET('/api/v1/volumes/{volume_id}', { params: { path: { volume_id } } })) });
   if (!volume.data) return <Page title={t('title')}>{volume.error ? <ProblemView error={volume.error} retry={() => void volume.refetch()} /> : <Loading />}</Page>;
-  return <Folder volume={volume.data} folder={folder} />;
+  return volume.data.kind === 'local' ? <Folder volume={volume.data} folder={folder} /> : <Elsewhere volume={volume.data} />;
 }
 
 function useRights(volume: Volume): { mayWrite: boolean; mayEdit: boolean; mayShare: boolean; tenant: string | null } {
@@ -53,10 +53,12 @@ function useRights(volume: Volume): { mayWrite: boolean; mayEdit: boolean; maySh
   // Another tenant's volume is written in the name of one of one's own.
   const tenant = volume.is_granted ? (session.who.tenants.find((each) => session.may('member', each.slug) && volume.grants.some((grant) => grant.tenant.slug === each.slug))?.slug ?? null) : volume.tenant.slug;
   const isManager = session.may('manager', volume.tenant.slug);
+  // What is there already is an operator's to name, and so to change.
+  const isPlaced = volume.kind === 'nfs' || (volume.kind === 'claim' && volume.claim !== `volume-${volume.id}`);
   return {
     mayWrite: !volume.read_only && (volume.is_granted ? tenant !== null || session.may('member') : session.may('member', volume.tenant.slug)),
-    mayEdit: isManager || (session.may('member', volume.tenant.slug) && volume.created_by?.id === session.who.user.id),
-    mayShare: isManager,
+    mayEdit: isPlaced ? session.isOperator : isManager || (session.may('member', volume.tenant.slug) && volume.created_by?.id === session.who.user.id),
+    mayShare: isManager && volume.kind !== 'claim',
     tenant,
   };
 }
@@ -64,8 +66,6 @@ function useRights(volume: Volume): { mayWrite: boolean; mayEdit: boolean; maySh
 function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   const t = useText(words);
   const rights = useRights(volume);
-  const navigate = useNavigate();
-  const cache = useQueryClient();
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   const [pending, setPending] = useState<{ files: Found[]; replaced: string[] } | null>(null);
@@ -109,29 +109,12 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
     event.preventDefault();
     setOver(true);
   };
-  const remove = async () => {
-    await take(api.DELETE('/api/v1/volumes/{volume_id}', { params: { path: { volume_id: volume.id } } }));
-    await cache.invalidateQueries({ queryKey: ['volumes'] });
-    await navigate('/data');
-  };
 
   return (
     <Page
       wide
       title={volume.name}
-      subtitle={
-        <Stack gap={6}>
-          <Group gap="xs">
-            <Text size="sm">{volume.tenant.name}</Text>
-            {volume.is_granted && <Mark icon="link" color="grape" label={t('grantedBy', { name: volume.tenant.name })} size="sm" />}
-            {volume.read_only && <Mark icon="key" color="gray" label={t('readOnly')} size="sm" />}
-            {volume.description && <Text size="sm">{volume.description}</Text>}
-          </Group>
-          <Box maw={320}>
-            <Used volume={volume} />
-          </Box>
-        </Stack>
-      }
+      subtitle={<Facts volume={volume} />}
       actions={
         <>
           <CopyAs
@@ -141,13 +124,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
               python: `import berth\n\nwith berth.Client() as client:\n    print(client.request("GET", "/volumes/${volume.id}/files", params=${JSON.stringify(folder ? { path: folder } : {})}))`,
             }}
           />
-          {rights.mayShare && <Sharing volume={volume} />}
-          {rights.mayEdit && (
-            <Dialog label={t('edit')} title={t('edit')} variant="default">
-              {(close) => <EditForm volume={volume} close={close} />}
-            </Dialog>
-          )}
-          {rights.mayEdit && <Delete volume={volume} remove={remove} />}
+          <Manage volume={volume} />
           {rights.mayWrite && <FolderButton label={t('uploadFolder')} onFolder={choose} variant="default" leftSection={<Icon name="data" size={16} />} />}
           {rights.mayWrite && (
             <Button leftSection={<Icon name="submit" size={16} />} onClick={() => picker.current?.click()}>
@@ -195,6 +172,62 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
         <Replace names={pending.replaced} close={() => setPending(null)} go={() => begin(pending.files)} />
       )}
     </Page>
+  );
+}
+
+/** A volume whose files jobs alone see. */
+function Elsewhere({ volume }: { volume: Volume }) {
+  const t = useText(words);
+  return (
+    <Page wide title={volume.name} subtitle={<Facts volume={volume} />} actions={<Manage volume={volume} />}>
+      <Anchor component={Link} to="/data" size="sm">
+        {t('root')}
+      </Anchor>
+      <Empty icon="data" title={t('elsewhere')} command={`mounts: [{volume: ${volume.mount_as}, path: /data}]`}>
+        {t('elsewhereHint')}
+      </Empty>
+    </Page>
+  );
+}
+
+function Facts({ volume }: { volume: Volume }) {
+  const t = useText(words);
+  return (
+    <Stack gap={6}>
+      <Group gap="xs">
+        <Text size="sm">{volume.tenant.name}</Text>
+        <Where volume={volume} />
+        {volume.is_granted && <Mark icon="link" color="grape" label={t('grantedBy', { name: volume.tenant.name })} size="sm" />}
+        {volume.read_only && <Mark icon="key" color="gray" label={t('readOnly')} size="sm" />}
+        {volume.description && <Text size="sm">{volume.description}</Text>}
+      </Group>
+      <Box maw={320}>
+        <Used volume={volume} />
+      </Box>
+    </Stack>
+  );
+}
+
+function Manage({ volume }: { volume: Volume }) {
+  const t = useText(words);
+  const rights = useRights(volume);
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const remove = async () => {
+    await take(api.DELETE('/api/v1/volumes/{volume_id}', { params: { path: { volume_id: volume.id } } }));
+    await cache.invalidateQueries({ queryKey: ['volumes'] });
+    await navigate('/data');
+  };
+  return (
+    <>
+      {rights.mayShare && <Sharing volume={volume} />}
+      {rights.mayEdit && (
+        <Dialog label={t('edit')} title={t('edit')} variant="default">
+          {(close) => <EditForm volume={volume} close={close} />}
+        </Dialog>
+      )}
+      {rights.mayEdit && <Delete volume={volume} remove={remove} />}
+    </>
   );
 }
 
@@ -376,7 +409,7 @@ function Delete({ volume, remove }: { volume: Volume; remove: () => Promise<void
   return (
     <Confirm label={t('delete')} title={t('delete')} color="red" variant="light" act={act}>
       <Stack gap="sm">
-        <Text>{t('deleteAsk', { name: volume.name })}</Text>
+        <Text>{t(volume.kind === 'local' ? 'deleteAsk' : 'deleteAskElsewhere', { name: volume.name })}</Text>
         <TextInput label={t('typeName')} description={volume.name} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
       </Stack>
     </Confirm>

@@ -6,6 +6,7 @@ import { useMemo, useState } from 'react';
 import { Link, useNavigate } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useClusters, useTenantNames } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -36,13 +37,14 @@ export function Volumes() {
     () => [
       { key: 'name', header: c('name'), width: 'minmax(9rem, 2fr)', cell: (volume) => <Name volume={volume} /> },
       { key: 'tenant', header: c('tenant'), width: 'minmax(6rem, 1fr)', isMinor: true, cell: (volume) => <Text size="sm">{volume.tenant.name}</Text> },
+      { key: 'where', header: t('where'), width: 'minmax(6rem, 1.2fr)', isMinor: true, cell: (volume) => <Where volume={volume} /> },
       { key: 'used', header: t('used'), width: 'minmax(8rem, 1.3fr)', cell: (volume) => <Used volume={volume} /> },
       { key: 'sharing', header: t('sharing'), width: 'minmax(6rem, 1fr)', isMinor: true, cell: (volume) => <Sharing volume={volume} /> },
       { key: 'by', header: t('createdBy'), width: 'minmax(5rem, 0.8fr)', isMinor: true, cell: (volume) => <Text size="sm">{volume.created_by?.name ?? '–'}</Text> },
     ],
     [t, c],
   );
-  const create = session.may('member') && <Create />;
+  const create = (session.may('member') || session.isOperator) && <Create />;
   return (
     <Stack>
       <Group justify="space-between">
@@ -88,9 +90,28 @@ function Name({ volume }: { volume: Volume }) {
   );
 }
 
+/** Where its data is. */
+export function Where({ volume }: { volume: Volume }) {
+  const t = useText(words);
+  const at = volume.kind === 'nfs' ? `${volume.server}:${volume.export}` : volume.claim;
+  const place = volume.kind === 'claim' ? t('onClaim', { cluster: volume.cluster?.name ?? '' }) : t(volume.kind === 'nfs' ? 'onNfs' : 'onHost');
+  return (
+    <Text size="sm" truncate title={at || undefined}>
+      {place}
+    </Text>
+  );
+}
+
 export function Used({ volume }: { volume: Volume }) {
   const t = useText(words);
   const format = useFormat();
+  if (volume.kind !== 'local') {
+    return (
+      <Text size="sm" c="dimmed">
+        {volume.size_quota_bytes === null ? t('sizeOfStorage') : t('sizeOfClaim', { size: format.bytes(volume.size_quota_bytes) })}
+      </Text>
+    );
+  }
   if (volume.used_bytes === null) {
     return (
       <Text size="sm" c="dimmed">
@@ -131,16 +152,28 @@ function Create() {
 function CreateForm({ close }: { close: () => void }) {
   const t = useText(words);
   const c = useText(common);
-  const { who, may } = useSession();
+  const { who, may, isOperator } = useSession();
   const cache = useQueryClient();
   const navigate = useNavigate();
-  const tenants = who.tenants.filter((tenant) => may('member', tenant.slug));
-  const [tenant, setTenant] = useState(tenants[0]?.slug ?? '');
+  const all = useTenantNames(isOperator);
+  const clusters = useClusters();
+  const own = who.tenants.filter((tenant) => may('member', tenant.slug));
+  const tenants = isOperator ? (all.data ?? own) : own;
+  const [tenant, setTenant] = useState(own[0]?.slug ?? '');
+  const [kind, setKind] = useState<Volume['kind']>('local');
+  const [cluster, setCluster] = useState('');
+  const [claim, setClaim] = useState('');
+  const [server, setServer] = useState('');
+  const [folder, setFolder] = useState('');
+  const [readOnly, setReadOnly] = useState(false);
+  const ofClaim = kind === 'claim' ? { cluster, claim: claim.trim() } : { cluster: '', claim: '' };
+  const ofShare = kind === 'nfs' ? { server: server.trim(), export: folder.trim() } : { server: '', export: '' };
+  const hasSize = kind === 'local' || (kind === 'claim' && claim.trim() === '');
   const [name, setName] = useState('');
   const [description, setDescription] = useState('');
   const [quota, setQuota] = useState<number | string>('');
   const submit = async () => {
-    const made = await take(api.POST('/api/v1/volumes', { body: { name: name.trim(), tenant, description, size_quota_bytes: bytesOf(quota), read_only: false } }));
+    const made = await take(api.POST('/api/v1/volumes', { body: { name: name.trim(), tenant: tenant || null, description, size_quota_bytes: hasSize ? bytesOf(quota) : null, read_only: readOnly, kind, ...ofClaim, ...ofShare } }));
     await cache.invalidateQueries({ queryKey: KEY });
     close();
     void navigate(pageOf(made.id, ''));
@@ -150,9 +183,21 @@ function CreateForm({ close }: { close: () => void }) {
       {(at) => (
         <>
           <TextInput label={c('name')} description={t('nameHint')} value={name} maxLength={63} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required data-autofocus />
-          {tenants.length > 1 && <Select label={c('tenant')} allowDeselect={false} data={tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant} onChange={(value) => setTenant(value ?? '')} error={at('/tenant')} />}
+          {(isOperator || tenants.length > 1) && <Select label={c('tenant')} searchable allowDeselect={false} data={tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant || null} onChange={(value) => setTenant(value ?? '')} error={at('/tenant')} />}
           <TextInput label={t('description')} value={description} maxLength={500} onChange={(event) => setDescription(event.currentTarget.value)} error={at('/description')} />
-          <NumberInput label={t('quotaGib')} description={t('quotaHint')} min={0} value={quota} onChange={setQuota} error={at('/size_quota_bytes')} />
+          <Select label={t('where')} allowDeselect={false} data={[{ value: 'local', label: t('onHost') }, { value: 'claim', label: t('onAClaim') }, ...(isOperator ? [{ value: 'nfs', label: t('onNfs') }] : [])]} value={kind} onChange={(value) => setKind((value ?? 'local') as Volume['kind'])} error={at('/kind')} />
+          {kind === 'claim' && (
+            <Select label={t('cluster')} description={t('clusterHint')} allowDeselect={false} data={(clusters.data ?? []).filter((each) => each.kind === 'kubernetes').map((each) => ({ value: each.name, label: each.name }))} value={cluster || null} onChange={(value) => setCluster(value ?? '')} error={at('/cluster')} required />
+          )}
+          {kind === 'claim' && isOperator && <TextInput label={t('claim')} description={t('claimHint')} value={claim} maxLength={253} onChange={(event) => setClaim(event.currentTarget.value)} error={at('/claim')} />}
+          {kind === 'nfs' && (
+            <>
+              <TextInput label={t('server')} description={t('serverHint')} value={server} maxLength={253} onChange={(event) => setServer(event.currentTarget.value)} error={at('/server')} required />
+              <TextInput label={t('export')} placeholder="/exports/data" value={folder} maxLength={500} onChange={(event) => setFolder(event.currentTarget.value)} error={at('/export')} required />
+            </>
+          )}
+          {hasSize && <NumberInput label={t(kind === 'local' ? 'quotaGib' : 'sizeGib')} description={t(kind === 'local' ? 'quotaHint' : 'sizeHint')} min={0} value={quota} onChange={setQuota} error={at('/size_quota_bytes')} />}
+          {kind !== 'local' && <Switch label={t('readOnlyLabel')} checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} />}
         </>
       )}
     </Form>
@@ -167,7 +212,7 @@ export function EditForm({ volume, close }: { volume: Volume; close: () => void 
   const [quota, setQuota] = useState<number | string>(volume.size_quota_bytes === null ? '' : volume.size_quota_bytes / GIB);
   const [readOnly, setReadOnly] = useState(volume.read_only);
   const submit = async () => {
-    await take(api.PATCH('/api/v1/volumes/{volume_id}', { params: { path: { volume_id: volume.id } }, body: { description, size_quota_bytes: bytesOf(quota), ...(readOnly === volume.read_only ? {} : { read_only: readOnly }) } }));
+    await take(api.PATCH('/api/v1/volumes/{volume_id}', { params: { path: { volume_id: volume.id } }, body: { description, ...(volume.kind === 'local' ? { size_quota_bytes: bytesOf(quota) } : {}), ...(readOnly === volume.read_only ? {} : { read_only: readOnly }) } }));
     await Promise.all([cache.invalidateQueries({ queryKey: KEY }), cache.invalidateQueries({ queryKey: ['volume', volume.id] })]);
     close();
   };
@@ -176,7 +221,7 @@ export function EditForm({ volume, close }: { volume: Volume; close: () => void 
       {(at) => (
         <>
           <TextInput label={t('description')} value={description} maxLength={500} onChange={(event) => setDescription(event.currentTarget.value)} error={at('/description')} data-autofocus />
-          <NumberInput label={t('quotaGib')} description={t('quotaHint')} min={0} value={quota} onChange={setQuota} error={at('/size_quota_bytes')} />
+          {volume.kind === 'local' && <NumberInput label={t('quotaGib')} description={t('quotaHint')} min={0} value={quota} onChange={setQuota} error={at('/size_quota_bytes')} />}
           <Switch label={t('readOnlyLabel')} checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} />
         </>
       )}

@@ -6,50 +6,76 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clusters.engines.interface import Claim, Ensured, MountRef, TaskName, Workload
+from clusters.engines.interface import CheckpointRef, Claim, Ensured, MountRef, TaskName, Workload
 from clusters.engines.kubernetes.storage import volume_claim
 from tests.contract.engines.bench import Behaviour, Script, succeeds
 from tests.engines.kubernetes.conftest import Place
 
 pytestmark = pytest.mark.kubernetes
 FIRST = TaskName("worker", 0)
+SIZE = {"storage": "1Gi"}
 
 
-def mounting(place: Place, text: str, claim: Claim, *, read_only: bool = False) -> Workload:
+def mounting(
+    place: Place, text: str, claim: Claim, *, read_only: bool = False, checkpoint: CheckpointRef | None = None
+) -> Workload:
     """A job that has the claim at /data, started."""
-    plain = place.bench.workload(Behaviour(text, Script()))
+    plain = place.bench.workload(Behaviour(text, Script()), checkpoint=checkpoint)
     workload = replace(plain, mounts=(MountRef(uuid.uuid4(), claim, "/data", read_only=read_only),))
     assert place.engine.ensure([workload]) == [Ensured(workload.attempt_id, created=True)]
     return workload
+
+
+def output_of(place: Place, workload: Workload) -> bytes:
+    """What it printed, if it ended well."""
+    assert [task.exit.code for task in place.bench.wait_for_end(workload.attempt_id) if task.exit] == [0]
+    return place.bench.read_all(workload.attempt_id, FIRST)
 
 
 def its_own(place: Place) -> uuid.UUID:
     return uuid.UUID(place.engine.config.cluster_id)
 
 
-def test_what_one_job_writes_on_an_operators_claim_another_reads_and_cannot_change(place: Place) -> None:
-    place.bench.wait_for_end(place.bench.start(succeeds()).attempt_id)  # The namespace is there.
-    folder = Path(place.engine.config.shared_paths[0], "of-the-operator")
+def provide(place: Place, name: str, storage_class: str = "") -> str:
+    """A PersistentVolume on a directory of the node, as an operator makes it; it goes when the test is over."""
+    folder = Path(place.engine.config.shared_paths[0], name)
     folder.mkdir()
     folder.chmod(0o777)
-    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": f"{place.namespace()}-digits"}
-    size = {"storage": "1Gi"}
-    labels = {"berth.dev/cluster": place.engine.config.cluster_id}  # So that it goes when the test is over.
-    disk = {"capacity": size, "accessModes": ["ReadWriteMany"], "storageClassName": "", "hostPath": {"path": str(folder)}}
-    metadata = {"name": f"{place.namespace()}-digits", "labels": labels}
-    place.cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": disk})
-    metadata = {"name": "digits", "namespace": place.namespace()}
-    document = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
-    place.cluster.create({**document, "spec": {**spec, "resources": {"requests": size}}})
+    metadata = {"name": f"{place.namespace()}-{name}", "labels": {"berth.dev/cluster": place.engine.config.cluster_id}}
+    spec: dict[str, Any] = {"capacity": SIZE, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(folder)}}
+    spec["storageClassName"] = storage_class
+    place.cluster.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec})
+    return str(metadata["name"])
+
+
+@pytest.mark.capability(
+    "44", "A job of a Kubernetes cluster reads on a claim what another wrote, and changes nothing that is read-only"
+)
+def test_what_one_job_writes_on_an_operators_claim_another_reads_and_cannot_change(place: Place) -> None:
+    place.bench.wait_for_end(place.bench.start(succeeds()).attempt_id)  # The namespace is there.
+    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": provide(place, "digits")}
+    document = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {**spec, "resources": {"requests": SIZE}}}
+    place.cluster.create({**document, "metadata": {"name": "digits", "namespace": place.namespace()}})
     claim = Claim(its_own(place), "digits")
-    writer = mounting(place, "echo seven > /data/label", claim)
-    assert [task.exit.code for task in place.bench.wait_for_end(writer.attempt_id) if task.exit] == [0]
+    output_of(place, mounting(place, "echo seven > /data/label", claim))
     reader = mounting(place, "cat /data/label; touch /data/more && exit 9; exit 0", claim, read_only=True)
-    assert [task.exit.code for task in place.bench.wait_for_end(reader.attempt_id) if task.exit] == [0]
-    assert place.bench.read_all(reader.attempt_id, FIRST) == b"seven\n"
+    assert output_of(place, reader) == b"seven\n"
+
+
+@pytest.mark.capability("44", "A claim and a checkpoint directory of a storage class are made once, and kept over attempts")
+def test_claims_of_the_storage_class_are_made_and_kept_over_attempts(open_place: Callable[..., Place]) -> None:
+    place = open_place(storage_class="by-hand", storage_bytes=1 << 30)
+    for name in ("one", "two"):
+        provide(place, name, "by-hand")
+    claim = Claim(its_own(place), f"volume-{uuid.uuid4()}", is_made=True)
+    kept = CheckpointRef(uuid.uuid4(), "/of/the/platform/alone", "ckpt")
+    output_of(place, mounting(place, 'echo 7 > /data/seed; echo 8 > "$BERTH_CHECKPOINT_DIR/step"', claim, checkpoint=kept))
+    later = mounting(place, 'cat /data/seed "$BERTH_CHECKPOINT_DIR/step"', claim, checkpoint=kept)
+    assert output_of(place, later) == b"7\n8\n"
 
 
 def test_a_claim_that_nothing_provides_ends_the_job_with_that_reason(open_place: Callable[..., Place]) -> None:

@@ -183,6 +183,14 @@ def test_a_checkpoint_directory_is_mounted_and_seen_where_the_job_asked() -> Non
     assert spec["containers"][0]["command"][5:10] == ["1000", "", "", "/berth-checkpoint/worker", "ckpt"]
 
 
+def test_a_claim_that_is_only_read_is_mounted_so_as_a_whole() -> None:
+    read, written = Volume("a", "a", "/a", read_only=True), Volume("b", "b", "/b", read_only=True)
+    part = Volume("shared-1", "shared-1", "/c", "volumes/c", read_only=True)
+    plan = samples.plan(samples.workload(), volumes=(read, written, replace(written, target="/c", read_only=False), part))
+    found = [item["persistentVolumeClaim"] for item in manifests.pod(plan, 0, CONFIG)["spec"]["volumes"][-3:]]
+    assert found == [{"claimName": "a", "readOnly": True}, {"claimName": "b"}, {"claimName": "shared-1"}]
+
+
 def test_shares_cores_and_adapters_are_asked_for_by_the_operators_names() -> None:
     config = replace(CONFIG, gpu_shares={"250": "nvidia.com/mig-1g.10gb"}, rdma_resource="rdma/ib", cpu_request_percent=50)
     task = replace(samples.workload().tasks[0], rdma=True)

@@ -391,7 +391,13 @@ def _volumes(plan: Plan, task: TaskWorkload) -> list[Json]:
     if task.shm_bytes:
         found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(task.shm_bytes)}})
     claims = dict.fromkeys((volume.name, volume.claim) for volume in plan.volumes)
-    return [*found, *({"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims)]
+    return [*found, *({"name": name, "persistentVolumeClaim": _claim(name, claim, plan)} for name, claim in claims)]
+
+
+def _claim(name: str, claim: str, plan: Plan) -> Json:
+    """A claim that is only read says so itself: the kubelet then leaves the owners of its files as they are (`fsGroup`)."""
+    is_only_read = all(volume.read_only and not volume.sub_path for volume in plan.volumes if volume.name == name)
+    return {"claimName": claim, **({"readOnly": True} if is_only_read else {})}
 
 
 def _mounts(plan: Plan, task: TaskWorkload) -> list[Json]:

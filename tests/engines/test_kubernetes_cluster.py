@@ -117,6 +117,34 @@ def test_srun_starts_processes_in_pods(live_platform: LivePlatform, added: Json)
     assert sorted(text.splitlines()) == ["names", "one of 1 in 1", "rank 0 node 0", "rank 1 node 1", "two of 1 in 1"]
 
 
+def test_jobs_go_to_the_cluster_of_their_claim_and_find_there_what_others_wrote(
+    live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json, prefix: str, tmp_path: Path
+) -> None:
+    operator = live_platform.operator
+    tmp_path.chmod(0o777)
+    spaces = own_kubernetes_cluster.kubectl("get", "namespaces", "-o", "name").split()
+    [namespace] = [space.partition("/")[2] for space in spaces if f"/{prefix}-t-" in space]  # An earlier job made it.
+    bound = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    disk = {**bound, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(tmp_path)}}
+    claim = {**bound, "volumeName": prefix, "resources": {"requests": {"storage": "1Gi"}}}
+    documents: list[Json] = [
+        {"kind": "PersistentVolume", "metadata": {"name": prefix}, "spec": disk},
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": "shelf", "namespace": namespace}, "spec": claim},
+    ]
+    for document in documents:
+        own_kubernetes_cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", **document}))
+    berth(operator, "volumes", "create", "shelf", "--cluster", NAME, "--claim", "shelf")
+    shelf = {"mounts": [{"volume": "shelf", "path": "/data"}], "resources": {"cpu": 1, "memory": "64Mi"}}
+    wrote = live_platform.submit({"name": "writes", "command": "echo seven > /data/label", **shelf}, wait=True)
+    read = live_platform.submit({"name": "reads", "command": "cat /data/label", **shelf}, wait=True)
+    assert (wrote["state"], read["state"]) == ("succeeded", "succeeded"), live_platform.logs(read)
+    assert live_platform.logs(read) == "seven\n"
+    elsewhere = {"name": "elsewhere", "cluster": "local", "command": "true", **shelf}
+    refused = operator.request("POST", "/jobs", json={"spec": elsewhere, **operator.in_tenant})
+    assert (refused.status_code, refused.json()["fields"][0]["code"]) == (422, "volume_place")
+    berth(operator, "volumes", "delete", "shelf", "--yes")
+
+
 def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
     plane = own_kubernetes_cluster.control_plane
     roles = {"worker": {"replicas": 2, "command": "echo began; sleep 20; echo over", "resources": {"cpu": 1, "memory": "64Mi"}}}

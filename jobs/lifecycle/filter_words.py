@@ -25,6 +25,7 @@ class FilterCode(StrEnum):
     GPU_SHARE_GUARD = "gpu_share_guard"
     CPU = "cpu"
     MEMORY = "memory"
+    TASKS = "tasks"
 
 
 FILTER_WORDS: Mapping[FilterCode, Text[str]] = {
@@ -39,6 +40,7 @@ FILTER_WORDS: Mapping[FilterCode, Text[str]] = {
     FilterCode.GPU_SHARE_GUARD: Text("no more GPUs may be shared", "可共享的 GPU 已满"),
     FilterCode.CPU: Text("too few cores free", "空闲 CPU 不足"),
     FilterCode.MEMORY: Text("too little memory free", "空闲内存不足"),
+    FilterCode.TASKS: Text("no further task allowed", "任务数已达上限"),
 }
 if FILTER_WORDS.keys() != set(FilterCode):
     raise TypeError(f"filters without words: {sorted(set(FilterCode) - FILTER_WORDS.keys())}")

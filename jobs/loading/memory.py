@@ -117,7 +117,7 @@ class Numbered:
         if pool is None or tasks is None or left_over is None or None in seats:
             return None
         held_rooms = tuple(
-            HeldRoom(task.machine, task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices)
+            HeldRoom(task.machine, task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices, task.index)
             for task in left_over
         )
         known = tuple(seat for seat in seats if seat is not None)

@@ -77,6 +77,7 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
             images=node.images,
             data=node.data,
             exclusive=node.labels.get(EXCLUSIVE_CORES, "0") not in ("", "0"),
+            tasks_max=node.tasks_max,
         )
         for node in nodes
         if node.pool_id in number

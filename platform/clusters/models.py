@@ -106,6 +106,7 @@ class Node(models.Model):
     gpu_model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     gpus = models.JSONField(default=list, blank=True)
     gpus_simulated = models.BooleanField(default=False)
+    tasks_max = models.PositiveIntegerField(null=True)  # Whatever they need; None: no bound.
     ready = models.BooleanField(default=True)
     reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     ready_since_at = models.DateTimeField()

@@ -81,6 +81,7 @@ class NodeFacts:
     taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, from all sources.
     images: frozenset[str] = frozenset()  # Digests that are there already.
     data: frozenset[str] = frozenset()  # Volumes whose data is there already, by id.
+    tasks_max: int | None = None  # How many tasks it takes, whatever they need; None: no bound.
 
     @property
     def is_schedulable(self) -> bool:
@@ -243,6 +244,7 @@ def _node(node: Node, cluster: ClusterFacts, contents: Contents) -> NodeFacts:
         taints=taints_of(node.labels, node.taints),
         images=contents.images,
         data=contents.data,
+        tasks_max=node.tasks_max,
     )
 
 

@@ -63,7 +63,7 @@ class Claims:
         assert isinstance(placed, Placed), "what was found to fit does not"
         seats = self.seats.keep(job.id, [victim for victim in victims if victim.job.id in migrating])
         taken = [*placed.tasks, *(task for seat in seats for task in seat.placed.tasks)]
-        held_rooms = _left_over([task for victim in victims for task in victim.placed.tasks], taken)
+        held_rooms = _left_over([task for victim in victims for task in victim.placed.tasks], taken, live.machines)
         hold(live.machines, held_rooms)
         return self._transfer(Running(job, placed, need, now, standing), victims, held_rooms)
 
@@ -78,13 +78,14 @@ class Claims:
         migrating = {seat.id for seat in kept.seats}
         seats = [seat for claimed_seat in kept.seats if (seat := self.seats.seat_of(claimed_seat, job.id)) is not None]
         given = [task for victim in victims for task in victim.placed.tasks]
-        taken = [*kept.tasks, *(task for seat in seats for task in seat.placed.tasks), *map(as_task, kept.left_over)]
-        if not _is_free(machines, taken, given):
+        taken = [*kept.tasks, *(task for seat in seats for task in seat.placed.tasks)]
+        if not _is_free(machines, [*taken, *map(as_task, kept.left_over)], given):
             return None
         for task in given:
             machines.give(task.machine, task.ask, task.devices)
         for task in taken:
             machines.take(task.machine, task.ask, task.devices)
+        hold(machines, kept.left_over)
         for victim in victims:
             if victim.job.id not in migrating:
                 give_shares(live.shares, victim.job.queue, victim.need)
@@ -136,8 +137,8 @@ class Claims:
 
 
 def as_task(held: HeldRoom) -> PlacedTask:
-    """Held room as a task that holds it."""
-    return PlacedTask("", 0, held.machine, TaskAsk(held.cpu_millis, held.memory_bytes, held.gpu_millis), held.devices)
+    """Held room as a task that holds it; its index is the number of tasks that it is for."""
+    return PlacedTask("", held.tasks, held.machine, TaskAsk(held.cpu_millis, held.memory_bytes, held.gpu_millis), held.devices)
 
 
 def _is_free(machines: Machines, taken: Iterable[PlacedTask], given: Iterable[PlacedTask]) -> bool:
@@ -154,7 +155,7 @@ def _is_free(machines: Machines, taken: Iterable[PlacedTask], given: Iterable[Pl
     return all(amount >= 0 for room in rooms.values() for amount in (room.cpu, room.memory, *room.devices.values()))
 
 
-def _left_over(left: Iterable[PlacedTask], taken: Iterable[PlacedTask]) -> tuple[HeldRoom, ...]:
+def _left_over(left: Iterable[PlacedTask], taken: Iterable[PlacedTask], machines: Machines) -> tuple[HeldRoom, ...]:
     """By machine the room that was left and not taken again."""
     rooms: dict[int, Room] = {}
     for task in left:
@@ -162,5 +163,8 @@ def _left_over(left: Iterable[PlacedTask], taken: Iterable[PlacedTask]) -> tuple
     for task in taken:
         if task.machine in rooms:
             rooms[task.machine].add(task.ask, task.devices, -1)
-    by_machine = (held_rooms_of(machine, room.cpu, room.memory, room.devices) for machine, room in sorted(rooms.items()))
+    by_machine = (
+        held_rooms_of(machine, room.cpu, room.memory, room.devices, 0 if machines.at[machine].tasks_max is None else room.tasks)
+        for machine, room in sorted(rooms.items())
+    )
     return tuple(held for held_rooms in by_machine for held in held_rooms)

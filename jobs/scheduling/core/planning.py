@@ -40,19 +40,21 @@ class Left:
     """What will be left of a machine once the gangs that end by then are gone, beside what others with a reserved start hold, and
     how many tasks of each role it takes; `shapes` has the roles that may go there, by their number."""
 
-    __slots__ = ("cpu", "devices", "memory", "shapes", "tasks")
+    __slots__ = ("bound", "cpu", "devices", "memory", "shapes", "tasks")
 
     def __init__(self, here: MachineClass, devices: Sequence[int], shapes: Mapping[int, TaskShape]) -> None:
         self.cpu = here.cpu
         self.memory = here.memory
+        self.bound = here.tasks
         self.devices = list(devices)
         self.shapes = shapes
         self.tasks = {position: copies(here, shape) for position, shape in shapes.items()}
 
-    def add(self, cpu: int, memory: int, each: int, devices: Sequence[int]) -> None:
+    def add(self, cpu: int, memory: int, each: int, devices: Sequence[int], tasks: int) -> None:
         """So much more is left; `each`: of each of these devices."""
         self.cpu += cpu
         self.memory += memory
+        self.bound = None if self.bound is None else self.bound + tasks
         for device in devices:
             self.devices[device] += each
 
@@ -197,19 +199,21 @@ class Plan:
         for running in ended:
             for task in running.placed.tasks:
                 ask = task.ask
-                self._left(task.machine).add(ask.cpu_millis, ask.memory_bytes, min(ask.gpu_millis, WHOLE_MILLIS), task.devices)
+                each = min(ask.gpu_millis, WHOLE_MILLIS)
+                self._left(task.machine).add(ask.cpu_millis, ask.memory_bytes, each, task.devices, 1)
                 self.ended_on.setdefault(task.machine, []).append(task)
                 touched.add(task.machine)
         for machine in touched:
             left, here = self._left(machine), self.machines.class_of[machine]
             if not left.shapes:
                 continue
-            cpu, memory, devices = left.cpu, left.memory, left.devices
-            for held in self._held_at(machine, at, cpu, memory, devices):
+            cpu, memory, devices, tasks = left.cpu, left.memory, left.devices, left.bound
+            for held in self._held_at(machine, at, cpu, memory, devices, tasks):
                 cpu, memory, devices = cpu - held.cpu_millis, memory - held.memory_bytes, list(devices)
+                tasks = None if tasks is None else tasks - held.tasks
                 for device in held.devices:
                     devices[device] -= min(held.gpu_millis, WHOLE_MILLIS)
-            then = MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
+            then = MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)), tasks)
             for position, shape in left.shapes.items():
                 many = copies(then, shape)
                 self.counts[position] += many - left.tasks[position]
@@ -227,7 +231,8 @@ class Plan:
             shapes = {at: each.shape for at, each in roles if each.pool == here.kind.pool and each.takes_kind(here)}
             left = self.left[machine] = Left(here, devices, shapes)
             for held in self.held.get(machine, ()):
-                left.add(held.cpu_millis, held.memory_bytes, min(held.gpu_millis, WHOLE_MILLIS), held.devices)
+                each = min(held.gpu_millis, WHOLE_MILLIS)
+                left.add(held.cpu_millis, held.memory_bytes, each, held.devices, held.tasks)
         return left
 
     def _free(self, machine: int, at: int) -> None:
@@ -241,12 +246,14 @@ class Plan:
         """Hold for others with a reserved start and not gone by then as much of what they need as is free."""
         release(self.machines, self.held.pop(machine, ()))
         here = self.machines.class_of[machine]
-        held = self._held_at(machine, at, here.cpu, here.memory, self.machines.devices[machine])
+        held = self._held_at(machine, at, here.cpu, here.memory, self.machines.devices[machine], here.tasks)
         if held:
             self.held[machine] = held
             hold(self.machines, held)
 
-    def _held_at(self, machine: int, at: int, cpu: int, memory: int, devices: Sequence[int]) -> tuple[HeldRoom, ...]:
+    def _held_at(
+        self, machine: int, at: int, cpu: int, memory: int, devices: Sequence[int], tasks: int | None
+    ) -> tuple[HeldRoom, ...]:
         """What of so much is held then for others with a reserved start."""
         mine = [
             reservation.needs[machine]
@@ -261,7 +268,8 @@ class Plan:
                 sums[device] = sums.get(device, 0) + millis
         free = {device: min(millis, devices[device]) for device, millis in sums.items() if device < len(devices)}
         cpu, memory = min(cpu, sum(need.cpu for need in mine)), min(memory, sum(need.memory for need in mine))
-        return held_rooms_of(machine, cpu, memory, free)
+        held_tasks = 0 if tasks is None else min(tasks, sum(need.tasks for need in mine))
+        return held_rooms_of(machine, cpu, memory, free, held_tasks)
 
     def _standing(self, at: int) -> Standing | None:
         """What the gang would stand on then; None where a limit would refuse it."""

@@ -269,12 +269,13 @@ class BackfillReservations(PlannedEnds):
     def unhidden_class(self, machine: int) -> MachineClass:
         """What a machine would be like if nothing were hidden on it."""
         here, devices = self.live.machines.class_of[machine], list(self.live.machines.devices[machine])
-        cpu, memory = here.cpu, here.memory
+        cpu, memory, tasks = here.cpu, here.memory, here.tasks
         for held in self._held_rooms[machine]:
             cpu, memory = cpu + held.cpu_millis, memory + held.memory_bytes
+            tasks = None if tasks is None else tasks + held.tasks
             for device in held.devices:
                 devices[device] += min(held.gpu_millis, WHOLE_MILLIS)
-        return MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
+        return MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)), tasks)
 
     def freed(self, machines: Collection[int], need: Need) -> None:
         """What was held on these machines, and of these pools, is free: reserved starts may come earlier."""
@@ -426,11 +427,13 @@ class BackfillReservations(PlannedEnds):
             if reservation.at < ends.until(reservation):
                 short = self._short(machine, reservation, reservations)
                 most.cpu, most.memory = max(most.cpu, short.cpu), max(most.memory, short.memory)
+                most.tasks = max(most.tasks, short.tasks)
                 for device, millis in short.devices.items():
                     most.devices[device] = max(most.devices.get(device, 0), millis)
         here, devices = self.live.machines.class_of[machine], self.live.machines.devices[machine]
         free = {device: min(millis, devices[device]) for device, millis in most.devices.items() if device < len(devices)}
-        return held_rooms_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
+        tasks = 0 if here.tasks is None else min(most.tasks, here.tasks)
+        return held_rooms_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free, tasks)
 
     def _hidden_under(self, machine: int, before: Sequence[HeldRoom], ends: Ends, but: str) -> tuple[HeldRoom, ...]:
         """The same while something is hidden; that is left as it is."""
@@ -453,6 +456,7 @@ class BackfillReservations(PlannedEnds):
             if other.at <= reservation.at < other.ends.until(reservation) and (other.is_sure or not reservation.is_sure):
                 need = other.needs[machine]
                 short.cpu, short.memory = short.cpu + need.cpu, short.memory + need.memory
+                short.tasks += need.tasks
                 for device, millis in need.devices.items():
                     short.devices[device] = short.devices.get(device, 0) + millis
         for running in self._on.get(machine, {}).values():
@@ -460,6 +464,7 @@ class BackfillReservations(PlannedEnds):
                 for task in running.placed.tasks:
                     if task.machine == machine:
                         short.cpu, short.memory = short.cpu - task.ask.cpu_millis, short.memory - task.ask.memory_bytes
+                        short.tasks -= 1
                         for device in task.devices:
                             if device in short.devices:
                                 short.devices[device] -= min(task.ask.gpu_millis, WHOLE_MILLIS)
@@ -473,7 +478,7 @@ class BackfillReservations(PlannedEnds):
         reservations = [other for other in self._by_machine[machine] if other.job.id not in self._suspended]
         short = self._short(machine, reservation, reservations)
         here, devices = machines.class_of[machine], machines.devices[machine]
-        if short.cpu > here.cpu or short.memory > here.memory:
+        if short.cpu > here.cpu or short.memory > here.memory or (here.tasks is not None and short.tasks > here.tasks):
             return False
         return all(device < len(devices) and millis <= devices[device] for device, millis in short.devices.items())
 

@@ -372,6 +372,7 @@ class Search:
             (lacks_gpu and any(task.gpu_millis for task in tasks))
             or (here.cpu < ask.cpu_millis * many and any(task.cpu_millis for task in tasks))
             or (here.memory < ask.memory_bytes * many and any(task.memory_bytes for task in tasks))
+            or (here.tasks is not None and here.tasks < many and bool(tasks))
         )
 
     def _evict(self, victim: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:

@@ -570,6 +570,7 @@ class _Finder(Raising):
                     machine_class.cpu,
                     machine_class.memory,
                     machine_class.devices,
+                    machine_class.tasks,
                 )
                 if fitting + copies(opened, ranking.shape) >= role.minimum:
                     yield _Candidate("unblock", (*self._raised_if_allowed(pool), Block(pool, core.machines.at[machine].name)))

@@ -454,6 +454,7 @@ class ObservedNode:
     reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
     offers: Resources | None = None  # With what others use of it, who are none of ours: by this it is put into a pool.
+    tasks_max: int | None = None  # How many tasks it takes, whatever they need; None: no bound.
     cordon: ClusterCordon | None = None  # One of somebody else makes a node not ready, too.
     images: frozenset[str] | None = None  # Digests of all images that are there; None: this engine does not say.
     data: frozenset[str] | None = None  # Ids of all volumes whose data is there; None: this engine does not say.

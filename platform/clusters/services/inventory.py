@@ -211,6 +211,7 @@ def _node_columns(facts: ObservedNode) -> dict[str, Any]:
         "gpu_model": facts.gpu_model,
         "gpus": [asdict(gpu) for gpu in facts.gpus],
         "gpus_simulated": is_simulated(facts),
+        "tasks_max": facts.tasks_max,
         "ready": facts.ready,
         "reason": facts.reason[:NOTE_LENGTH],
         "labels": dict(facts.labels),

@@ -42,8 +42,10 @@ limits = some.sampled_from(
 )
 
 
-def replayed(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], policy: Policy) -> tuple[Core, ReplayOutcome]:
-    core = a_core(limits, policy)
+def replayed(
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], policy: Policy, tasks_max: int | None = None
+) -> tuple[Core, ReplayOutcome]:
+    core = a_core(limits, policy, tasks_max)
     told = []
     for number, (at, queue, tasks, gpu, cpu, runs, spare, priority, more) in enumerate(arrivals):
         gang = GangAsk((RoleAsk("worker", TaskAsk(cpu, 1 << 10, gpu), tasks, tasks + more),))
@@ -58,6 +60,7 @@ def holds(core: Core, now: int) -> None:
         left = core.machines.left(index)
         assert left.cpu_millis >= 0
         assert left.memory_bytes >= 0
+        assert (core.machines.class_of[index].tasks or 0) >= 0
         assert all(0 <= millis <= 1000 for millis in core.machines.devices_left(index))
     for reservation in core.reservations.by_job.values():
         assert reservation.at > now
@@ -78,13 +81,14 @@ booking = some.sampled_from((1, 1, 2, 50))
     ],
     2,
     0,
+    None,
 )  # fmt: skip
-@given(limits, arrivals_of, booking, some.sampled_from((0, 7)))
+@given(limits, arrivals_of, booking, some.sampled_from((0, 7)), some.sampled_from((None, None, 2, 3)))
 def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
-    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, rebook: int
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, rebook: int, tasks_max: int | None
 ) -> None:
     policy = Policy(backfill_depth=booked, replan_seconds=rebook, overrun_seconds=0, least_runtime_seconds=5, preempts=False)
-    core, found = replayed(limits, arrivals, policy)
+    core, found = replayed(limits, arrivals, policy, tasks_max)
     assert found.broken == 0
     assert set(found.given_way) <= ({"yielded"} if any(limit.deserved or limit.guarantee for limit in limits.values()) else set())
     assert core.machines.free(0).gpu_millis == NODES * GPUS * 1000
@@ -92,10 +96,12 @@ def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
 
 
 @settings(max_examples=80, deadline=None)
-@given(limits, arrivals_of, booking)
-def test_a_promise_only_ever_yields_to_a_right(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int) -> None:
+@given(limits, arrivals_of, booking, some.sampled_from((None, 2, 3)))
+def test_a_promise_only_ever_yields_to_a_right(
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, tasks_max: int | None
+) -> None:
     policy = Policy(backfill_depth=booked, replan_seconds=0, overrun_seconds=0, least_runtime_seconds=0)
-    core, found = replayed(limits, arrivals, policy)
+    core, found = replayed(limits, arrivals, policy, tasks_max)
     assert found.broken == 0
     assert set(found.given_way) <= {"yielded"}
     assert core.machines.free(0).gpu_millis == NODES * GPUS * 1000

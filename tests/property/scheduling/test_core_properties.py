@@ -58,8 +58,9 @@ steps = some.lists(
 Step = tuple[str, int, tuple[int, int, int], int]
 
 
-def a_core(limits: dict[str, Limit], policy: Policy) -> Core:
-    machines = Machines([Machine(f"n{n}", 0, 32_000, 1 << 30, GPUS) for n in range(NODES)], {0: PoolRules(policy="pack")})
+def a_core(limits: dict[str, Limit], policy: Policy, tasks_max: int | None = None) -> Core:
+    nodes = [Machine(f"n{n}", 0, 32_000, 1 << 30, GPUS, tasks_max=tasks_max) for n in range(NODES)]
+    machines = Machines(nodes, {0: PoolRules(policy="pack")})
     return Core(machines, some_shares(limits), policy)
 
 

@@ -159,7 +159,11 @@ class World:
         self.has_users = has_users
         self.bookings: tuple[Booked, ...] = ()
         self.caps: tuple[CapFacts, ...] = ()
-        self.machines = {(pool, n): Machine(f"n{n}", pool, 32_000, 1 << 30, GPUS) for pool in range(2) for n in range(NODES)}
+        self.machines = {
+            (pool, n): Machine(f"n{n}", pool, 32_000, 1 << 30, GPUS, tasks_max=3 if n else None)
+            for pool in range(2)
+            for n in range(NODES)
+        }
         self.queues = queues_of(limits)
         self.now = 1000
         empty = State(self.now, POOLS, tuple(self.machines.values()), self.queues, CAPACITIES, policy=policy)

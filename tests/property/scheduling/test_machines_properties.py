@@ -36,6 +36,7 @@ def machines_of(draw: some.DrawFn, largest: int = 6) -> list[Machine]:
             exclusive=draw(some.booleans()),
             images=draw(some.sampled_from((frozenset(), frozenset({"sha256:1"})))),
             data=draw(some.sampled_from((frozenset(), frozenset({"digits"})))),
+            tasks_max=draw(some.sampled_from((None, None, 0, 1, 3))),
         )
         for number in range(draw(some.integers(1, largest)))
     ]
@@ -73,6 +74,7 @@ def picture(machines: Machines) -> object:
                     machine_class.cpu,
                     machine_class.memory,
                     machine_class.devices,
+                    -1 if machine_class.tasks is None else machine_class.tasks,
                     sorted(machine_class.members),
                 )
                 for machine_class in machines.classes(pool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -44,11 +45,12 @@ def allows(ask: TaskAsk, machine: Machine) -> bool:
 
 
 def fits(ask: TaskAsk, machines: Machines, index: int) -> bool:
-    left, devices = machines.left(index), machines.devices_left(index)
+    left, devices, tasks = machines.left(index), machines.devices_left(index), machines.class_of[index].tasks
     each, many = min(ask.gpu_millis, WHOLE_MILLIS), -(-ask.gpu_millis // WHOLE_MILLIS)
     return (
         ask.cpu_millis <= left.cpu_millis
         and ask.memory_bytes <= left.memory_bytes
+        and (tasks is None or tasks > 0)
         and (not many or sum(millis >= each for millis in devices) >= many)
     )
 
@@ -83,6 +85,7 @@ def best_without_classes(ask: TaskAsk, machines: Machines, pool: int) -> int | N
 def check_capacity(machines: Machines, placed: list[Placed]) -> None:
     """Nothing is over what a machine has, and no device has two owners beyond its thousand parts."""
     used: dict[int, list[int]] = {}
+    tasks = Counter(task.machine for gang in placed for task in gang.tasks)
     for gang in placed:
         for task in gang.tasks:
             row = used.setdefault(task.machine, [0, 0, *[0] * machines.at[task.machine].gpus])
@@ -95,6 +98,7 @@ def check_capacity(machines: Machines, placed: list[Placed]) -> None:
         machine = machines.at[index]
         assert row[0] <= machine.cpu_millis
         assert row[1] <= machine.memory_bytes
+        assert machine.tasks_max is None or tasks[index] <= machine.tasks_max
         assert all(device <= WHOLE_MILLIS for device in row[2:])
 
 
@@ -286,6 +290,7 @@ def test_fragmentation_is_the_sum_of_its_definition(given_machines, takes, mix, 
 @given(machines_of(), some.integers(1, 9))
 def test_tasks_apart_are_on_as_many_machines_as_can_be(given_machines, count):
     """Seven parallel reads land on at least as many machines as there are, or on seven."""
+    given_machines = [replace(machine, tasks_max=None) for machine in given_machines]
     machines = Machines(given_machines, dict.fromkeys(POOLS, PoolRules()))
     ask = TaskAsk(100, 0)
     pool = given_machines[0].pool

@@ -334,6 +334,15 @@ def test_the_driver_is_what_gpu_feature_discovery_labels(labels: dict[str, str],
     assert (seen.labels.get(GPU_DRIVER), seen.labels.get(GPU_CUDA)) == (driver, cuda)
 
 
+def test_a_node_takes_as_many_tasks_as_others_leave_of_its_pods() -> None:
+    def node(name: str, **allocatable: str) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "status": {"allocatable": allocatable}}
+
+    pods = [{"spec": {"nodeName": "n1", "containers": []}}] * 12
+    seen = read_inventory([node("n1", pods="110"), node("n2", pods="110"), node("n3")], pods, CONFIG, datetime.now(UTC)).nodes
+    assert [found.tasks_max for found in seen] == [98, 110, None]
+
+
 def test_a_pod_counts_as_its_containers_or_its_dearest_start() -> None:
     def container(cpu: str, **more: str) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}}, **more}

@@ -92,6 +92,7 @@ def fill(machines: Machines, name: str, ask: TaskAsk) -> tuple[int, ...]:
         ({"gpus": 0, "model": ""}, an_ask(), Refusal("gpu", 2, 1000, 0, 2)),
         ({}, an_ask(cores=33), Refusal("cpu", 2, 33_000, 32_000, 2)),
         ({}, an_ask(gib=129), Refusal("memory", 2, 129 * GIB, 128 * GIB, 2)),
+        ({"tasks_max": 0}, an_ask(), Refusal("tasks", 2, 1, 0, 2)),
     ],
 )
 def test_each_filter_says_how_many_machines_it_refused_and_what_they_have(facts, ask, expected):
@@ -101,6 +102,21 @@ def test_each_filter_says_how_many_machines_it_refused_and_what_they_have(facts,
 
     assert answer == Unplaced("no_machine", 0, "worker", 1, 0, (expected,))
     assert expected.code in FILTERS
+
+
+def test_a_machine_with_a_bound_on_tasks_takes_no_more_whatever_they_need():
+    machines = machines_with(nodes(2, tasks_max=3))
+    gang = a_gang(1, an_ask(gpus=0, cores=0.1), most=9)
+    first = placed(gang, machines)
+    assert len(first.tasks) == 6
+
+    answer = unplaced(gang, machines)
+
+    assert (answer.code, answer.refusals) == ("no_room", (Refusal("tasks", 2, 1, 0, 0),))
+    machines.update(0, a_node("node-0", tasks_max=4))  # Another's pod has ended there.
+    assert names(placed(gang, machines), machines) == ["node-0"]
+    undo(first, machines)
+    assert len(placed(gang, machines).tasks) == 6
 
 
 def test_what_is_only_taken_now_has_to_wait_and_the_numbers_tell_the_most_that_is_left():

@@ -28,6 +28,7 @@ FILTERS = (
     FilterCode.GPU_SHARE_GUARD,
     FilterCode.CPU,
     FilterCode.MEMORY,
+    FilterCode.TASKS,
 )
 """The order in which they are asked. What each of them says stands in `jobs/lifecycle/filter_words.py`."""
 if len(FILTERS) != len(set(FILTERS)) or set(FILTERS) != set(FilterCode):
@@ -84,6 +85,8 @@ def refusal(machine_class: MachineClass, shape: TaskShape) -> FilterCode | None:
         return FilterCode.CPU
     if ask.memory_bytes > machine_class.memory:
         return FilterCode.MEMORY
+    if machine_class.tasks is not None and machine_class.tasks < 1:
+        return FilterCode.TASKS
     return None
 
 
@@ -118,7 +121,7 @@ def copies(machine_class: MachineClass, shape: TaskShape) -> int:
     elif shape.share:
         devices = machine_class.partial if shape.joining else machine_class.devices
         most = min(most, sum(left // shape.share for left in devices if left > 0))
-    return most
+    return most if machine_class.tasks is None else min(most, machine_class.tasks)
 
 
 Kept = tuple[FilterCode, int, bool]
@@ -134,6 +137,7 @@ def tally(classes: Iterable[MachineClass], shape: TaskShape, cache: dict[Machine
         FilterCode.GPU_SHARE_GUARD: shape.share,
         FilterCode.CPU: shape.ask.cpu_millis,
         FilterCode.MEMORY: shape.ask.memory_bytes,
+        FilterCode.TASKS: 1,
     }
     for machine_class in classes:
         try:
@@ -162,4 +166,6 @@ def _amounts(machine_class: MachineClass, code: FilterCode) -> tuple[int, int]:
         return machine_class.cpu, machine_class.kind.cpu_millis
     if code is FilterCode.MEMORY:
         return machine_class.memory, machine_class.kind.memory_bytes
+    if code is FilterCode.TASKS:
+        return max(0, machine_class.tasks or 0), machine_class.kind.tasks_max or 0
     return 0, 0

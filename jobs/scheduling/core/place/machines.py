@@ -5,10 +5,10 @@ exact inverses; they record what is and never refuse, because a node may have sh
 is the business of `placing.py`.
 
 The ideal: every question is asked of every machine. The shortcut: machines that nothing here can tell apart - same kind, same
-CPU and memory left, same remainders of devices whatever their order - form one class (`MachineClass`), are asked once, and keep
-their answers. A class is a value: `take` and `give` move one machine from a class to another and change no class, so no answer
-ever gets stale. What has to be looked at again after a change is the class that the machine went to; `arrivals` is the list of
-these, by which `ranking.py` keeps itself up to date.
+CPU, memory and tasks left, same remainders of devices whatever their order - form one class (`MachineClass`), are asked once,
+and keep their answers. A class is a value: `take` and `give` move one machine from a class to another and change no class, so no
+answer ever gets stale. What has to be looked at again after a change is the class that the machine went to; `arrivals` is the
+list of these, by which `ranking.py` keeps itself up to date.
 
 Labels are not part of a kind, or every host name would make a class of its own. Only the label conditions that some ask has
 really put are, one bit for each: a new condition moves the machines that meet it into classes of their own, once.
@@ -55,6 +55,7 @@ class Machine:
     exclusive: bool = False  # Whether tasks may have cores of their own there.
     images: frozenset[str] = frozenset()  # Digests that are there already.
     data: frozenset[str] = frozenset()  # Datasets that are there already.
+    tasks_max: int | None = None  # How many tasks it takes, whatever they need; None: no bound.
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,11 @@ class TaskAsk:
     def resources(self) -> Resources:
         return Resources(self.cpu_millis, self.memory_bytes, self.gpu_millis)
 
+    @property
+    def tasks(self) -> int:
+        """One; held room says of how many it is."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class MachineKind:
@@ -102,6 +108,7 @@ class MachineKind:
     blocked: bool
     exclusive: bool
     meets: int = 0
+    tasks_max: int | None = None
 
 
 class MachineClass:
@@ -118,15 +125,19 @@ class MachineClass:
         "members",
         "memory",
         "partial",
+        "tasks",
         "tie",
         "whole",
     )
 
-    def __init__(self, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
+    def __init__(
+        self, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...], tasks: int | None = None
+    ) -> None:
         self.kind = kind
         self.kind_number = kind_number
         self.cpu = cpu
         self.memory = memory
+        self.tasks = tasks  # How many more it takes at most; None: no bound.
         self.devices = devices  # What is left of each device, ascending.
         self.gpu = sum(devices)
         self.whole = devices.count(WHOLE_MILLIS)
@@ -189,7 +200,8 @@ class Machines:
         self._sharers: dict[tuple[int, int], int] = {}  # (machine, device) -> how many have a share of it.
         self._conditions: dict[NEED, int] = {}
         self.holders: dict[str, set[int]] = {}  # By digest or dataset, the machines that have it already.
-        self._journal: list[tuple[int, int, int, int, tuple[int, ...]]] = []
+        self._tasks = [0] * len(self.at)  # How many are held, or kept for, on each.
+        self._journal: list[tuple[int, int, int, int, tuple[int, ...], int]] = []
         self._marks = 0
         self.version = 0  # Of what is left anywhere: another with every change, and by `rewind` that of the mark again.
         self._versions = [0]  # The latest that led here, in order, and the newest of all.
@@ -258,17 +270,18 @@ class Machines:
 
     # --- Changes ------------------------------------------------------------------------------------------------------
 
-    def take(self, machine: int, ask: TaskAsk, devices: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Hold what one task needs; returns its devices, to be handed to `give`. `devices` None: the fullest that still fit."""
+    def take(self, machine: int, ask: TaskAsk, devices: tuple[int, ...] | None = None, tasks: int = 1) -> tuple[int, ...]:
+        """Hold what one task needs, or so many together; returns its devices, to be handed to `give`. `devices` None: the fullest
+        that still fit."""
         chosen = self.fullest(machine, ask) if devices is None else devices
         each = ask.gpu_millis if ask.gpu_millis < WHOLE_MILLIS else WHOLE_MILLIS
-        self._change(machine, -ask.cpu_millis, -ask.memory_bytes, -each, chosen)
+        self._change(machine, -ask.cpu_millis, -ask.memory_bytes, -each, chosen, -tasks)
         return chosen
 
-    def give(self, machine: int, ask: TaskAsk, devices: tuple[int, ...]) -> None:
+    def give(self, machine: int, ask: TaskAsk, devices: tuple[int, ...], tasks: int = 1) -> None:
         """The exact inverse of the `take` that returned these devices."""
         each = ask.gpu_millis if ask.gpu_millis < WHOLE_MILLIS else WHOLE_MILLIS
-        self._change(machine, ask.cpu_millis, ask.memory_bytes, each, devices)
+        self._change(machine, ask.cpu_millis, ask.memory_bytes, each, devices, tasks)
 
     def update(self, machine: int, facts: Machine) -> None:
         """Replace what is known of a machine under the same pool and name; what is taken of it stays taken."""
@@ -337,8 +350,8 @@ class Machines:
     def rewind(self, mark: Mark) -> None:
         """Undo all since the mark."""
         while len(self._journal) > mark.position:
-            machine, cpu, memory, each, devices = self._journal.pop()
-            self._apply(machine, -cpu, -memory, -each, devices)
+            machine, cpu, memory, each, devices, tasks = self._journal.pop()
+            self._apply(machine, -cpu, -memory, -each, devices, -tasks)
         at = bisect_left(self._versions, mark.version)
         self._versions[at:] = [mark.version]
         del self._moved[at:]
@@ -352,13 +365,14 @@ class Machines:
         if not self._marks:
             self._journal.clear()
 
-    def _change(self, machine: int, cpu: int, memory: int, each: int, devices: tuple[int, ...]) -> None:
+    def _change(self, machine: int, cpu: int, memory: int, each: int, devices: tuple[int, ...], tasks: int) -> None:
         if self._marks:
-            self._journal.append((machine, cpu, memory, each, devices))
-        self._apply(machine, cpu, memory, each, devices)
+            self._journal.append((machine, cpu, memory, each, devices, tasks))
+        self._apply(machine, cpu, memory, each, devices, tasks)
 
-    def _apply(self, machine: int, cpu: int, memory: int, each: int, devices: tuple[int, ...]) -> None:
+    def _apply(self, machine: int, cpu: int, memory: int, each: int, devices: tuple[int, ...], tasks: int) -> None:
         here = self.class_of[machine]
+        self._tasks[machine] -= tasks
         state = self.pools[here.kind.pool]
         remainders = here.devices
         if devices:
@@ -391,7 +405,7 @@ class Machines:
         return self._known(
             MachineKind(
                 machine.pool, machine.cpu_millis, machine.memory_bytes, machine.gpus, machine.model, machine.taints,
-                machine.avoid, bool(machine.blocked), machine.exclusive, meets,
+                machine.avoid, bool(machine.blocked), machine.exclusive, meets, machine.tasks_max,
             )
         )  # fmt: skip
 
@@ -410,10 +424,11 @@ class Machines:
 
     def _enter(self, machine: int, kind: MachineKind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
         state = self.pools[kind.pool]
-        key = (kind_number, cpu, memory, devices)
+        tasks = None if kind.tasks_max is None else kind.tasks_max - self._tasks[machine]
+        key = (kind_number, cpu, memory, devices, tasks)
         there = state.classes.get(key)
         if there is None:
-            there = state.classes[key] = MachineClass(kind, kind_number, cpu, memory, devices)
+            there = state.classes[key] = MachineClass(kind, kind_number, cpu, memory, devices, tasks)
         if not there.members:
             state.arrivals.append(there)
         there.join(machine)

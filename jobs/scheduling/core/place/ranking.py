@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jobs.scheduling.core.place.filters import Kept, Refusal, TaskShape, copies, refusal, refusal_of_kind, tally
-from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, MachineKind, Machines, PoolState, TaskAsk
 from jobs.scheduling.core.place.scores import SCALE, Fit, PoolRules, Scorer
 
 
@@ -177,10 +177,7 @@ class Ranking:
         if self._ever is None:
             shape = replace(self.shape, joining=False)
             kinds = {machine_class.kind_number: machine_class.kind for machine_class in self._machines.classes(self.pool)}
-            self._ever = any(
-                not refusal(MachineClass(kind, number, kind.cpu_millis, kind.memory_bytes, (WHOLE_MILLIS,) * kind.gpus), shape)
-                for number, kind in kinds.items()
-            )
+            self._ever = any(not refusal(_empty(kind, number), shape) for number, kind in kinds.items())
         return self._ever
 
     def by_copies(self, members: Set[int] | None) -> list[tuple[int, set[int]]]:
@@ -334,3 +331,8 @@ def ranking_of(machines: Machines, pool: int, ask: TaskAsk) -> Ranking | None:
             bits |= machines.condition(need)
         ranking = rankings[ask] = Ranking(machines, pool, TaskShape.of(ask, bits=bits, shares=rules.shares, joining=joining))
     return ranking
+
+
+def _empty(kind: MachineKind, number: int) -> MachineClass:
+    """Machines of a kind of which nothing is taken."""
+    return MachineClass(kind, number, kind.cpu_millis, kind.memory_bytes, (WHOLE_MILLIS,) * kind.gpus, kind.tasks_max)

@@ -117,11 +117,13 @@ class VictimCandidates:
         """What a machine would be like without these gangs."""
         here, devices = machines.class_of[machine], list(machines.devices[machine])
         cpu, memory, _ = self.freed[machine]
+        tasks = here.tasks
         for running in self.by_machine[machine]:
             for task in running.placed.tasks:
+                tasks = tasks + 1 if tasks is not None and task.machine == machine else tasks
                 for device in task.devices if task.machine == machine else ():
                     devices[device] += min(task.ask.gpu_millis, WHOLE_MILLIS)
-        return MachineClass(here.kind, here.kind_number, here.cpu + cpu, here.memory + memory, tuple(sorted(devices)))
+        return MachineClass(here.kind, here.kind_number, here.cpu + cpu, here.memory + memory, tuple(sorted(devices)), tasks)
 
 
 class ProtectedGangs:

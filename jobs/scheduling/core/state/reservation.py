@@ -105,10 +105,12 @@ class Room:
     cpu: int
     memory: int
     devices: dict[int, int]
+    tasks: int = 0
 
     def add(self, held: TaskAsk | HeldRoom, devices: tuple[int, ...], sign: int = 1) -> None:
         self.cpu += sign * held.cpu_millis
         self.memory += sign * held.memory_bytes
+        self.tasks += sign * held.tasks
         each = sign * min(held.gpu_millis, WHOLE_MILLIS)
         for device in devices:
             self.devices[device] = self.devices.get(device, 0) + each
@@ -135,11 +137,12 @@ def reservation_of(
     return BackfillReservation(job, shape, pool, at, ends, tasks, standing, needs, is_sure)
 
 
-def held_rooms_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) -> tuple[HeldRoom, ...]:
+def held_rooms_of(machine: int, cpu: int, memory: int, devices: dict[int, int], tasks: int = 0) -> tuple[HeldRoom, ...]:
+    """What to hold on a machine. `tasks`: for how many, where their number is bounded there."""
     whole = tuple(device for device, millis in sorted(devices.items()) if millis == WHOLE_MILLIS)
     found = []
-    if cpu > 0 or memory > 0 or whole:
-        found.append(HeldRoom(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
+    if cpu > 0 or memory > 0 or whole or tasks > 0:
+        found.append(HeldRoom(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole, max(0, tasks)))
     found += [
         HeldRoom(machine, 0, 0, millis, (device,)) for device, millis in sorted(devices.items()) if 0 < millis < WHOLE_MILLIS
     ]
@@ -152,4 +155,4 @@ def covers(larger: Iterable[HeldRoom], smaller: Iterable[HeldRoom]) -> bool:
     for held_rooms, sign in ((larger, 1), (smaller, -1)):
         for held in held_rooms:
             room.add(held, held.devices, sign)
-    return all(amount >= 0 for amount in (room.cpu, room.memory, *room.devices.values()))
+    return all(amount >= 0 for amount in (room.cpu, room.memory, room.tasks, *room.devices.values()))

@@ -185,6 +185,7 @@ class HeldRoom(NamedTuple):
     memory_bytes: int
     gpu_millis: int
     devices: tuple[int, ...]
+    tasks: int = 0  # For how many tasks, where their number is bounded.
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -41,13 +42,15 @@ def take_inventory(api: Api, config: KubernetesConfig) -> Inventory:
 def read_inventory(nodes: Sequence[Json], pods: Sequence[Json], config: KubernetesConfig, now: datetime) -> Inventory:
     """The inventory by what the API said. Pure."""
     used: dict[str, Resources] = {}
+    others: Counter[str] = Counter()
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName")
         if node:
             used[node] = used.get(node, ZERO) + requests_of(pod, config)
+            others[node] += 1
     kinds = {ImageKind.REGISTRY} | ({ImageKind.HOST} if config.default_image else set())
     return Inventory(
-        nodes=tuple(_node(node, used, config) for node in nodes),
+        nodes=tuple(_node(node, used, others, config) for node in nodes),
         read_at=now,
         abilities=Abilities(
             image_kinds=frozenset(kinds),
@@ -99,11 +102,12 @@ def quantity_millis(text: object) -> int:
     return int(number) * factor * 1000 if number.isdigit() else int(float(number) * factor * 1000)
 
 
-def _node(node: Json, used: Mapping[str, Resources], config: KubernetesConfig) -> ObservedNode:
+def _node(node: Json, used: Mapping[str, Resources], others: Mapping[str, int], config: KubernetesConfig) -> ObservedNode:
     metadata, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     name, labels = str(metadata.get("name", "")), metadata.get("labels") or {}
     allocatable = _amounts(status.get("allocatable"), config)
     left = allocatable - used.get(name, ZERO)
+    pods = (status.get("allocatable") or {}).get("pods")
     cordon = read_cordon(node, config.cluster_id)
     ready, reason = _readiness(status, cordon)
     model = str(labels.get(config.gpu_model_label, ""))
@@ -115,6 +119,7 @@ def _node(node: Json, used: Mapping[str, Resources], config: KubernetesConfig) -
         ready=ready,
         reason=reason,
         offers=allocatable,
+        tasks_max=None if pods is None else max(0, quantity_millis(pods) // _WHOLE - others.get(name, 0)),
         cordon=cordon,
         labels=_labels(labels, spec, status, config),
     )

@@ -146,7 +146,18 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
     clusters = {cluster.id: cluster for cluster in list_clusters()}
     pools = _pools(clusters, Pool.objects.select_related("measure"))
     known = {pool.id for pool in pools}
-    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
+    columns = (
+        "id",
+        "pool_id",
+        "cluster_id",
+        "name",
+        "cpu_millis",
+        "memory_bytes",
+        "gpu_millis",
+        "gpu_model",
+        "labels",
+        "tasks_max",
+    )
     flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints")
     rows = list(Node.objects.only(*columns, *flags).annotate(held_version=F("contents__version")).order_by("id"))
     contents = _contents_of({node.id: node.held_version for node in rows})

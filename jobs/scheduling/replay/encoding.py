@@ -23,17 +23,22 @@ from functools import cache
 from typing import Any
 
 from jobs.scheduling.core.place.gangs import GangAsk
-from jobs.scheduling.core.place.machines import TaskAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import Mix
 from jobs.scheduling.core.state.decisions import Reserve
 from jobs.scheduling.core.state.policy import Policy
-from jobs.scheduling.core.state.work import JobAsk
+from jobs.scheduling.core.state.work import HeldRoom, JobAsk
 
 INTEGER_BITS_MAX = 128  # Sums of amounts over years fit by far; a longer number is a mistake or an attack.
 WRITTEN_AS: Mapping[type, Mapping[str, str]] = {Policy: {"replan_seconds": "rebook_seconds"}}
 """By class and field, the name in files where it differs from the name in code."""
 
-ADDED: Mapping[type, Mapping[str, Any]] = {JobAsk: {"grace_seconds": None}, Reserve: {"by": ""}}
+ADDED: Mapping[type, Mapping[str, Any]] = {
+    HeldRoom: {"tasks": 0},
+    JobAsk: {"grace_seconds": None},
+    Machine: {"tasks_max": None},
+    Reserve: {"by": ""},
+}
 """By class, the fields that were added later, with the defaults that are not written."""
 
 

@@ -6,7 +6,7 @@ export BERTH_CACHE := $(CACHE)
 KUBERNETES_DIR = $(if $(DIR),$(DIR),$(CACHE)/kubernetes/cluster)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status backup restore check test test-long bench chaos screens kubernetes kubernetes-down lint audit format
+.PHONY: help up down install example status backup restore check test test-long bench chaos screens kubernetes kubernetes-down cluster cluster-down lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,12 @@ kubernetes: python ## A Kubernetes control plane with a real node, for developme
 
 kubernetes-down: python ## Stop it; its data stays
 	@$(PYTHON) tools/test.py --only kubernetes -- down $(KUBERNETES_DIR)
+
+cluster: python ## Kubernetes and the platform on this machine, and a job that outlives the API server   [PORT=8640 DIR=/srv/trial]
+	@$(PYTHON) tools/cluster.py up $(if $(PORT),--port $(PORT)) $(if $(DIR),--directory $(DIR))
+
+cluster-down: python ## Stop both; their data stays   [REMOVE=1 DIR=/srv/trial]
+	@$(PYTHON) tools/cluster.py down $(if $(DIR),--directory $(DIR)) $(if $(REMOVE),--remove)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

@@ -77,7 +77,9 @@ def end_keeper(place: Place) -> None:
     except ProcessLookupError:
         return
     except PermissionError:
-        raise Stop(f"the keeper (process {pid}) belongs to somebody else; they can stop it with `make down`.") from None
+        raise Stop(
+            f"the keeper (process {pid}) belongs to somebody else; they can stop it with `{place.down_command}`."
+        ) from None
     deadline = time.monotonic() + END_SECONDS_MAX
     while is_locked(lock_path(place)):
         if time.monotonic() > deadline:

@@ -23,6 +23,9 @@ LOCK_SECONDS_MAX = 20  # A holder writes who it is just after it has locked; a m
 class Place:
     """The data directory, the environment and the copy of the server of this installation."""
 
+    up_command = "make up"  # What messages tell the user to run.
+    down_command = "make down"
+
     def __init__(self, data: Path, port: int) -> None:
         self.data = data
         self.port = port
@@ -124,7 +127,7 @@ def alone(place: Place) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Stop(f"another `make up` is at work on {place.data}. Wait until it has ended.") from None
+            raise Stop(f"another `{place.up_command}` is at work on {place.data}. Wait until it has ended.") from None
         yield
 
 
@@ -133,7 +136,7 @@ def check_port(place: Place) -> None:
         bind(place.host, place.port)
     except OSError as error:
         raise Stop(
-            f"port {place.port} cannot be used: {error.strerror}. Choose another one: make up PORT={free_port(place)}"
+            f"port {place.port} cannot be used: {error.strerror}. Choose another one: {place.up_command} PORT={free_port(place)}"
         ) from None
 
 

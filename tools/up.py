@@ -303,7 +303,7 @@ def wait_until_ready(place: Place, check_alive: Callable[[], None]) -> None:
         time.sleep(0.05)
     raise Stop(
         f"the platform runs but is not ready after {READY_SECONDS_MAX} s: {failing}.\n"
-        f"See {place.url}/readyz and {place.log}; `make down` stops it."
+        f"See {place.url}/readyz and {place.log}; `{place.down_command}` stops it."
     )
 
 
@@ -357,9 +357,11 @@ def follow_address(place: Place, previous: str = "") -> None:
 def say_what_differs(place: Place, running: RunningPlatform) -> None:
     """The platform that runs is left alone; say where it is not what was asked for."""
     if running.url.rpartition(":")[2] != str(place.port):
-        print(f"        Port {place.port} was asked for; it keeps its own until `make down` and `make up PORT={place.port}`.")
+        again = f"`{place.down_command}` and `{place.up_command} PORT={place.port}`"
+        print(f"        Port {place.port} was asked for; it keeps its own until {again}.")
     if running.release != str(place.release) and not is_rolled(place):
-        print("        It runs another copy of the server; `make down` and `make up` bring the present one.")
+        again = f"`{place.down_command}` and `{place.up_command}`"
+        print(f"        It runs another copy of the server; {again} bring the present one.")
 
 
 def is_rolled(place: Place) -> bool:
@@ -418,7 +420,7 @@ def example(place: Place) -> int:
     return show(place, "submit", "-f", str(folder / "digits.yaml"), "-y", "--follow")
 
 
-def down(place: Place) -> int:
+def down(place: Place, outcome: str = "stopped; its jobs run on, and the next `make up` takes them up again") -> int:
     end_keeper(place)
     running = find_running(place)
     if running is None:
@@ -431,13 +433,14 @@ def down(place: Place) -> int:
         except ProcessLookupError:
             pass  # It ended just now.
         except PermissionError:
-            raise Stop(f"process {running.process} belongs to somebody else; they can stop it with `make down`.") from None
+            somebody = f"process {running.process} belongs to somebody else"
+            raise Stop(f"{somebody}; they can stop it with `{place.down_command}`.") from None
         deadline = time.monotonic() + STOP_SECONDS_MAX
         while is_locked(place.lock):
             if time.monotonic() > deadline:
                 raise Stop(f"process {running.process} does not end; its log: {place.log}")
             time.sleep(0.05)
-        done.outcome = "stopped; its jobs run on, and the next `make up` takes them up again"
+        done.outcome = outcome
     stop_own_servers(place)
     return 0
 

@@ -77,9 +77,8 @@ def end_keeper(place: Place) -> None:
     except ProcessLookupError:
         return
     except PermissionError:
-        raise Stop(
-            f"the keeper (process {pid}) belongs to somebody else; they can stop it with `{place.down_command}`."
-        ) from None
+        somebody = f"the keeper (process {pid}) belongs to somebody else"
+        raise Stop(f"{somebody}; they can stop it with `{place.down_command}`.") from None
     deadline = time.monotonic() + END_SECONDS_MAX
     while is_locked(lock_path(place)):
         if time.monotonic() > deadline:

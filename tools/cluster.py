@@ -50,11 +50,11 @@ STOPPED_SECONDS_MAX = 60
 class Trial(Place):
     """The installation of a directory, which holds the cluster, too."""
 
-    up_command = "make cluster"
-    down_command = "make cluster-down"
-
     def __init__(self, directory: Path, port: int) -> None:
         super().__init__(directory / "platform", port)
+        suffix = "" if directory == usual_directory() else f" DIR={directory}"
+        self.up_command = f"make cluster{suffix}"
+        self.down_command = f"make cluster-down{suffix}"
         self.cluster = Cluster(directory / "cluster")
         self.config = self.data / "operator" / "config.toml"
 
@@ -96,13 +96,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
+def usual_directory() -> Path:
+    """Where `make kubernetes` has its cluster, too."""
+    return Programs.cached().folder.parent
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Kubernetes and the platform on this machine, to try both.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     begin = verbs.add_parser("up", help="start what does not run, and run the example")
     end = verbs.add_parser("down", help="stop both; the directories stay")
     for verb in (begin, end):
-        verb.add_argument("--directory", type=Path, default=Programs.cached().folder.parent, metavar="DIR")
+        verb.add_argument("--directory", type=Path, default=usual_directory(), metavar="DIR")
         verb.add_argument("--port", type=_port, default=0, help=f"of the platform ({PORT})")
     end.add_argument("--remove", action="store_true", help="delete the directories, too")
     return parser
@@ -159,7 +164,7 @@ def add_cluster(trial: Trial) -> None:
     if not known:
         words = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
         if show(trial, "clusters", "add", NAME, "--kubeconfig", str(account), *words):
-            raise Stop("the cluster was not added. Mend what is said above, and run `make cluster` again.")
+            raise Stop(f"the cluster was not added. Mend what is said above, and run `{trial.up_command}` again.")
     elif shown(trial, "clusters", "show", NAME)["access"]["server"] != cluster.server:  # It got another network meanwhile.
         berth(trial, "clusters", "change", NAME, "--kubeconfig", str(account))
     with step("pools") as done:
@@ -268,11 +273,11 @@ def print_next_steps(trial: Trial) -> None:
         (f"export PATH={trial.command.parent}:{kubectl}:$PATH", "`berth` and `kubectl`"),
         (f"export BERTH_CONFIG={trial.config}", "`berth` speaks to this platform"),
         (f"export KUBECONFIG={trial.cluster.kubeconfig}", "`kubectl` is the cluster's administrator"),
-        ("kubectl get pods -A", "what runs in the cluster"),
+        ("kubectl get nodes", "the machine, as Kubernetes sees it"),
         (f"berth clusters check {NAME}", "what Berth thinks of it"),
         ("berth submit -f examples/pods.yaml", "submit the example again, undisturbed"),
         (trial.url, f"the portal; name and password: {trial.config.parent / 'first-sign-in.txt'}"),
-        ("make cluster-down", "stop both; REMOVE=1 deletes their directories, too"),
+        (trial.down_command, "stop both; REMOVE=1 deletes their directories, too"),
     ]
     width = max(len(line) for line, _ in lines)
     print("\nNext:")
@@ -334,7 +339,7 @@ def _wait(what: str, seconds: float, is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
-            raise Stop(f"waited {seconds:.0f} s for {what}, in vain. Run `make cluster-down`, then `make cluster` again.")
+            raise Stop(f"waited {seconds:.0f} s for {what}, in vain. Stop both with `make cluster-down`, and start them again.")
         time.sleep(0.2)
 
 

@@ -55,6 +55,7 @@ def condition(platform: LivePlatform, cluster: Json) -> Json:
     return found
 
 
+@pytest.mark.capability("67", "A cluster that does not answer delays no job of another, and fails none of its own")
 def test_clusters_that_do_not_answer_delay_no_other_and_fail_no_job(live_platform: LivePlatform, added: dict[str, Json]) -> None:
     for name in SILENCES:
         wait_until(

@@ -60,6 +60,7 @@ def pools_of(platform: LivePlatform) -> list[Json]:
     return [pool for pool in platform.operator.items("/pools") if pool["cluster"]["name"] == NAME]
 
 
+@pytest.mark.capability("6", "A cluster is added by a command while the platform runs, and its check says what it lacks")
 def test_its_check_says_what_is_so(live_platform: LivePlatform, added: Json) -> None:
     found = json.loads(berth(live_platform.operator, "clusters", "check", NAME, "--json"))
     outcomes = {item["check"]: item["outcome"] for item in found["items"]}
@@ -69,6 +70,7 @@ def test_its_check_says_what_is_so(live_platform: LivePlatform, added: Json) -> 
     assert (cluster["condition"]["name"], cluster["access"]["account"]) == ("reachable", "berth")
 
 
+@pytest.mark.capability("6", "A cluster is added by a command while the platform runs, and its check says what it lacks")
 def test_an_account_that_is_too_weak_is_told_what_it_lacks(
     live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json
 ) -> None:
@@ -82,6 +84,7 @@ def test_an_account_that_is_too_weak_is_told_what_it_lacks(
     assert (nodes["outcome"], nodes["text"]) == ("failed", "No node has the labels team=nobody.")
 
 
+@pytest.mark.capability("6", "Tasks run in pods, their log is followed, and kubectl says what Berth says")
 def test_two_workers_run_in_pods_and_their_log_is_followed(
     live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json, prefix: str
 ) -> None:
@@ -117,6 +120,7 @@ def test_srun_starts_processes_in_pods(live_platform: LivePlatform, added: Json)
     assert sorted(text.splitlines()) == ["names", "one of 1 in 1", "rank 0 node 0", "rank 1 node 1", "two of 1 in 1"]
 
 
+@pytest.mark.capability("65", "A job without a cluster's name goes to the cluster that can mount its volumes")
 def test_jobs_go_to_the_cluster_of_their_claim_and_find_there_what_others_wrote(
     live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json, prefix: str, tmp_path: Path
 ) -> None:
@@ -145,6 +149,8 @@ def test_jobs_go_to_the_cluster_of_their_claim_and_find_there_what_others_wrote(
     berth(operator, "volumes", "delete", "shelf", "--yes")
 
 
+@pytest.mark.capability("6", "A job outlives the death of the API server, and succeeds once")
+@pytest.mark.capability("67", "A cluster that does not answer delays no job of another, and fails none of its own")
 def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
     plane = own_kubernetes_cluster.control_plane
     roles = {"worker": {"replicas": 2, "command": "echo began; sleep 20; echo over", "resources": {"cpu": 1, "memory": "64Mi"}}}
@@ -168,6 +174,7 @@ def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernet
     assert live_platform.operator.states(job).count("succeeded") == 1
 
 
+@pytest.mark.capability("111", "A cluster with its nodes is added, drained and removed while the platform runs")
 def test_it_is_drained_and_then_removed(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> None:
     operator = live_platform.operator
     roles = {"worker": {"replicas": 1, "command": "sleep 600", "resources": {"cpu": 1, "memory": "64Mi"}}}

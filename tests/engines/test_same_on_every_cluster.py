@@ -137,6 +137,8 @@ def see(platform: LivePlatform, case: Case, job: Json) -> Seen:
     return Seen(states, ended["attempt"], end["class"], end["code"], tuple(words), tuple(kept))
 
 
+@pytest.mark.capability("6.15", "The same job files give the same states, ends and outputs on this machine and in pods")
+@pytest.mark.capability("65", "The same job files give the same states, ends and outputs on this machine and in pods")
 def test_the_same_job_file_gives_the_same_states(
     platform: LivePlatform, image: str, show_table: Callable[[str, Sequence[str]], None]
 ) -> None:

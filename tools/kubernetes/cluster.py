@@ -30,7 +30,7 @@ from tools.kubernetes.api import Api, ApiRefused
 from tools.kubernetes.cgroups import cgroups_of, remove_cgroup
 from tools.kubernetes.control_plane import LOOPBACK, NAMES, ControlPlane
 from tools.kubernetes.namespaces import Namespaces
-from tools.kubernetes.network import Network, connect_host, wait_until_gone
+from tools.kubernetes.network import Network, connect_host, run, wait_until_gone
 from tools.kubernetes.node import RealNode
 from tools.kubernetes.programs import Programs
 from tools.kubernetes.simulated import create_simulated_nodes
@@ -111,6 +111,17 @@ class Cluster:
             node.namespaces.stop()
         self._end()
         shutil.rmtree(self.directory)
+
+    def drop(self, chain: str) -> None:
+        """Lose all packets between this machine and the control plane one way, silently: "INPUT" of what comes to it, "OUTPUT" of
+        what it sends. Its nodes notice nothing."""
+        whose = {"INPUT": "--source", "OUTPUT": "--destination"}[chain]
+        run(*self.center.enter_network("iptables", "--wait", "--append", chain, whose, self.host, "--jump", "DROP"))
+
+    def pass_all(self) -> None:
+        """Lose no packets any more."""
+        run(*self.center.enter_network("iptables", "--wait", "--flush", "INPUT"))
+        run(*self.center.enter_network("iptables", "--wait", "--flush", "OUTPUT"))
 
     # --- Who may ask it ----------------------------------------------------------------------------------------------
 

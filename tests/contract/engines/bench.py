@@ -29,6 +29,7 @@ from clusters.engines.interface import (
     CheckpointDir,
     CheckpointRef,
     Engine,
+    EngineUnreachable,
     Ensured,
     ExitReason,
     GiveUp,
@@ -53,6 +54,19 @@ DEADLINE_SECONDS = 60.0
 NOBODY = 65_534
 IS_ROOT = os.geteuid() == 0
 HOST_IMAGE = ImageRef(ImageKind.HOST, "")
+
+
+def until_it_answers(call: Callable[[], Sequence[object]], *accepted: type) -> object:
+    """Repeat a call as the platform does: after a Retry, and where the cluster did not answer."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(EngineUnreachable):
+            (answer,) = call()
+            if not isinstance(answer, Retry):
+                assert isinstance(answer, accepted), answer
+                return answer
+        time.sleep(0.2)
+    raise AssertionError(f"no answer of {accepted} in {DEADLINE_SECONDS:.0f} s")
 
 
 @dataclass(frozen=True)

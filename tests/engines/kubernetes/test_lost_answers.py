@@ -18,7 +18,6 @@ from clusters.engines.interface import (
     Ensured,
     Forgotten,
     Gone,
-    Retry,
     Stop,
     StopCause,
     Stopping,
@@ -29,7 +28,7 @@ from clusters.engines.kubernetes import names, open_engine
 from tests.builders import kubernetes
 from tests.builders.api_proxy import ApiProxy, Fault, Rule, api_proxy
 from tests.builders.prepared import short_folder
-from tests.contract.engines.bench import Behaviour, Bench, Script, ends_politely, fails, runs_on
+from tests.contract.engines.bench import Behaviour, Bench, Script, ends_politely, fails, runs_on, until_it_answers
 from tests.contract.engines.kubernetes_bench import config_of, remove_everything
 from tests.contract.engines.test_engine_contract import kept_in
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 FAULTS = (Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.TOO_MANY, Fault.INTERNAL, Fault.CONFLICT)
-TRIES = 20
 GONE_SECONDS = 30.0
 AT_ONCE = 6
 CALLS_MAX = 40  # Of one start; more would say that it does not end.
@@ -83,18 +81,6 @@ def open_place(directory: Path) -> Iterator[Callable[[], contextlib.AbstractCont
         remove_everything(cluster, config)
 
 
-def until_it_answers(call: Callable[[], list[object]], *accepted: type) -> object:
-    """Repeat a call as the platform does: after a Retry, and where the cluster did not answer."""
-    for _ in range(TRIES):
-        with contextlib.suppress(EngineUnreachable):
-            (answer,) = call()
-            if not isinstance(answer, Retry):
-                assert isinstance(answer, accepted), answer
-                return answer
-        time.sleep(0.2)
-    raise AssertionError(f"no answer of {accepted} after {TRIES} tries")
-
-
 def calls_of(place: Place, work: Callable[[], object]) -> list[tuple[str, str]]:
     """What the engine asks while it does this."""
     before = len(place.proxy.requests)
@@ -118,6 +104,7 @@ def starts_of(directory: Path, workload: Workload) -> int:
 Open = Callable[[], contextlib.AbstractContextManager[Place]]
 
 
+@pytest.mark.capability("6", "A start runs once, and a stop ends it, whatever becomes of any request to the API server")
 def test_a_start_runs_once_whatever_becomes_of_any_of_its_requests(open_place: Open, directory: Path) -> None:
     with open_place() as place:
         first = place.bench.workload(COUNTS_ITS_STARTS, checkpoint=kept_in(directory, "first"))
@@ -133,7 +120,7 @@ def test_a_start_runs_once_whatever_becomes_of_any_of_its_requests(open_place: O
         with open_place() as place:
             workload = place.bench.workload(COUNTS_ITS_STARTS, checkpoint=kept_in(directory, f"{fault.name.lower()}-{number}"))
             place.proxy.rules.append(Rule(fault, after=number))
-            until_it_answers(lambda: list(place.bench.engine.ensure([workload])), Ensured)
+            until_it_answers(lambda: place.bench.engine.ensure([workload]), Ensured)
             place.bench.restart()
             (task,) = place.bench.wait_for_end(workload.attempt_id)
             code, starts = task.exit.code if task.exit is not None else None, starts_of(directory, workload)
@@ -142,6 +129,7 @@ def test_a_start_runs_once_whatever_becomes_of_any_of_its_requests(open_place: O
     assert in_turn([lambda f=fault, n=number: case(f, n) for fault in FAULTS for number in range(len(asked))]) == []  # type: ignore[misc]
 
 
+@pytest.mark.capability("6", "A start runs once, and a stop ends it, whatever becomes of any request to the API server")
 def test_a_stop_ends_it_and_what_is_forgotten_is_gone_whatever_becomes_of_any_request(open_place: Open) -> None:
     with open_place() as place:
         workload = place.bench.start(ends_politely(4))
@@ -157,11 +145,11 @@ def test_a_stop_ends_it_and_what_is_forgotten_is_gone_whatever_becomes_of_any_re
             workload = place.bench.start(ends_politely(4))
             place.bench.wait_for_output(workload.attempt_id, b"ready")
             place.proxy.rules.append(Rule(fault, after=number))
-            until_it_answers(lambda: list(place.bench.engine.stop([_stop(workload)])), Stopping, Gone)
+            until_it_answers(lambda: place.bench.engine.stop([_stop(workload)]), Stopping, Gone)
             place.bench.restart()
             (task,) = place.bench.wait_for_end(workload.attempt_id)
             place.proxy.rules[:] = [Rule(fault, after=number)]
-            until_it_answers(lambda: list(place.bench.engine.forget([workload.attempt_id])), Forgotten)
+            until_it_answers(lambda: place.bench.engine.forget([workload.attempt_id]), Forgotten)
             left = _left_of(place, workload)
             ended = task.exit is not None and (task.exit.code, task.exit.stop_cause) == (4, StopCause.USER)
             return "" if ended and not left else f"{fault.name} at request {number}: {task.exit}, left {left}"
@@ -170,6 +158,7 @@ def test_a_stop_ends_it_and_what_is_forgotten_is_gone_whatever_becomes_of_any_re
     assert in_turn([lambda f=fault, n=number: case(f, n) for fault in FAULTS for number in numbers]) == []  # type: ignore[misc]
 
 
+@pytest.mark.capability("6", "An end is seen although watches are refused")
 @pytest.mark.parametrize("fault", [Fault.EXPIRED, Fault.EXPIRED_EVENT, Fault.LOSE_REQUEST, Fault.INTERNAL])
 def test_an_end_is_seen_although_watches_are_refused(open_place: Open, fault: Fault) -> None:
     with open_place() as place:

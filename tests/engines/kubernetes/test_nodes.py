@@ -23,6 +23,7 @@ def engine_of(bench: Bench) -> KubernetesEngine:
     return bench.engine
 
 
+@pytest.mark.capability("57", "A cordon is one of the Kubernetes node, too, and one made by kubectl stays")
 def test_a_cordon_of_berth_is_one_of_the_cluster_and_one_of_kubectl_stays(
     place: Place, with_rights: Callable[..., Bench]
 ) -> None:

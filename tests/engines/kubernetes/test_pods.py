@@ -211,6 +211,7 @@ def test_an_evicted_pod_is_told_as_such(place: Place) -> None:
     assert "Evict" in task.exit.evidence
 
 
+@pytest.mark.capability("6", "A task that cannot begin says what it waits for, and ends with the reason")
 def test_an_image_that_cannot_be_had_ends_the_task_with_the_reason(open_place: Callable[..., Place]) -> None:
     place = open_place(image_patience_seconds=2.0)
     workload = place.bench.workload(succeeds())
@@ -254,6 +255,7 @@ def test_an_account_that_is_refused_at_first_is_tried_again(place: Place) -> Non
     assert task.exit.code == 0
 
 
+@pytest.mark.capability("6", "A task that cannot begin says what it waits for, and ends with the reason")
 def test_a_task_says_that_its_image_is_being_pulled_as_long_as_it_is(place: Place) -> None:
     with registry(address=place.cluster.host) as images:
         allow_plain_http(place.cluster, images.host)
@@ -281,6 +283,7 @@ def _is_refused(place: Place, workload: Workload) -> bool:
     return trouble is not None and trouble.code == "image_denied"
 
 
+@pytest.mark.capability("6", "A task that cannot begin says what it waits for, and ends with the reason")
 def test_what_no_node_takes_ends_with_the_schedulers_words(open_place: Callable[..., Place]) -> None:
     place = open_place(unschedulable_patience_seconds=1.0)
     workload = place.bench.workload(succeeds())
@@ -354,6 +357,9 @@ def test_a_tasks_user_is_named_in_its_environment(place: Place) -> None:
         assert place.bench.read_all(workload.attempt_id, FIRST) == name + b" berth-tenant-1\n"
 
 
+@pytest.mark.capability(
+    "26", "A task's pod is restricted, without a token, in a namespace of its tenant that is put back when it is changed"
+)
 def test_a_pod_has_no_rights_and_no_token(place: Place) -> None:
     said = "id -u; grep -E 'NoNewPrivs|CapEff|CapBnd|Seccomp:' /proc/self/status; ls /var/run/secrets 2>&1; exit 0"
     first, second = place.bench.start(shell(said)), place.bench.start(shell(said), tenant=2)
@@ -410,6 +416,7 @@ def test_code_too_large_for_an_object_is_carried_into_every_pod_before_any_begin
 # --- Output ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capability("41", "A gap is marked, never silent")
 def test_a_log_that_the_node_rotated_has_a_marker_and_right_offsets(place: Place) -> None:
     line = b"x" * 99 + b"\n"
     program = "import sys; [sys.stdout.write('x' * 99 + chr(10)) for _ in range(300000)]"
@@ -482,6 +489,9 @@ def test_the_inventory_counts_what_other_people_run(place: Place) -> None:
     assert after.capacity.memory_bytes == before.capacity.memory_bytes - (64 << 20)
 
 
+@pytest.mark.capability(
+    "26", "A task's pod is restricted, without a token, in a namespace of its tenant that is put back when it is changed"
+)
 def test_a_namespace_of_somebody_else_is_not_taken_over(place: Place) -> None:
     place.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace(5)}})
     workload = place.bench.workload(succeeds(), tenant=5)
@@ -491,6 +501,9 @@ def test_a_namespace_of_somebody_else_is_not_taken_over(place: Place) -> None:
     place.cluster.request("DELETE", f"/api/v1/namespaces/{place.namespace(5)}")
 
 
+@pytest.mark.capability(
+    "26", "A task's pod is restricted, without a token, in a namespace of its tenant that is put back when it is changed"
+)
 def test_what_was_changed_of_a_namespace_is_put_back(place: Place) -> None:
     place.bench.wait_for_end(place.bench.start(succeeds()).attempt_id)
     path = f"/apis/networking.k8s.io/v1/namespaces/{place.namespace()}/networkpolicies/berth-deny"

@@ -14,6 +14,7 @@ from tests.contract.engines.bench import Bench, ends_politely, saves, succeeds
 pytestmark = pytest.mark.kubernetes
 
 
+@pytest.mark.capability("6", "The documented role is enough, and a right that is missing is named")
 def test_its_own_role_is_enough_for_all_that_it_does(with_rights: Callable[..., Bench]) -> None:
     bench = with_rights()
     engine = bench.engine
@@ -34,6 +35,7 @@ def test_its_own_role_is_enough_for_all_that_it_does(with_rights: Callable[..., 
     assert engine.inventory().nodes
 
 
+@pytest.mark.capability("6", "The documented role is enough, and a right that is missing is named")
 def test_a_right_that_is_missing_is_named(with_rights: Callable[..., Bench]) -> None:
     bench = with_rights(frozenset({"pods/exec", "nodes"}))
     engine = bench.engine

@@ -89,6 +89,9 @@ def test_settings_that_the_cluster_cannot_meet_are_told(place: Place, open_place
     assert (check, "team=nobody" in text) == ("nodes", True)
     check, text = told(config, object_kind="volcanojob")
     assert (check, "jobs.batch.volcano.sh" in text) == ("objects", True)
+    for setting in ("storage_class", "priority_class"):
+        check, text = told(config, **{setting: "golden"})
+        assert (check, f"({setting})" in text) == ("classes", True)
     lacking = open_place(gang_scheduler="kueue", scheduler_queue="team")
     assert lacking.engine.inventory().abilities.lacks == ("localqueues.kueue.x-k8s.io",)
 

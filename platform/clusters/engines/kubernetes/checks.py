@@ -58,6 +58,7 @@ def _check(api: Api, config: KubernetesConfig, now: datetime) -> Iterator[Findin
     yield _ok("authentication", Text("The server knows the account.", "服务器认识该账户。"))
     yield from _permissions(lacking)
     yield from _definitions(api, config)
+    yield from _classes(api, config)
     if not _lacks(lacking, "get", "namespaces"):
         yield from _namespaces(api, config)
     if _lacks(lacking, "list", "nodes") or _lacks(lacking, "list", "pods"):
@@ -154,6 +155,27 @@ def _definitions(api: Api, config: KubernetesConfig) -> Iterator[Finding]:
         setting = choices.setting_of(resource)
         hint = Text(f"Install {program}, or change {setting}.", f"请安装 {program}，或修改 {setting}。")
         yield Finding("objects", Outcome.FAILED, text, hint)
+
+
+def _classes(api: Api, config: KubernetesConfig) -> Iterator[Finding]:
+    """Whether what the settings name is there. What the account may not read is told among the permissions."""
+    asked = (("storage_class", "storage.k8s.io", "storageclasses", config.storage_class),
+             ("priority_class", "scheduling.k8s.io", "priorityclasses", config.priority_class))  # fmt: skip
+    for setting, group, plural, name in asked:
+        if not name:
+            continue
+        try:
+            api.get(f"/apis/{group}/v1/{plural}/{name}")
+        except Forbidden:
+            continue
+        except NotFound:
+            text = Text(f"The cluster has no {name} among its {plural} ({setting}).",
+                        f"集群的 {plural} 中没有 {name}（{setting}）。")  # fmt: skip
+            hint = Text(f"kubectl get {plural} lists them; change {setting}, or make it.",
+                        f"kubectl get {plural} 可列出；请修改 {setting}，或创建它。")  # fmt: skip
+            yield Finding("classes", Outcome.FAILED, text, hint)
+        else:
+            yield _ok("classes", Text(f"{name} is among the {plural}.", f"{plural} 中有 {name}。"))
 
 
 def _lacks(lacking: Sequence[str], verb: str, resource: str) -> bool:

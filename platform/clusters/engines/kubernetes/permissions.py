@@ -56,6 +56,8 @@ _OF_ATTEMPTS = {
 }
 _CLAIMS = Permission("", "persistentvolumeclaims", ("get", "create"), "volumes, and directories that outlive attempts")
 _VOLUMES = Permission("", "persistentvolumes", ("get", "create"), "shared paths of the nodes, and NFS")
+_PRIORITY = Permission("scheduling.k8s.io", "priorityclasses", ("get",), "whether the priority class is there")
+_STORAGE = Permission("storage.k8s.io", "storageclasses", ("get",), "whether the storage class is there")
 
 
 def needed(config: KubernetesConfig) -> Iterator[Permission]:
@@ -76,6 +78,10 @@ def needed(config: KubernetesConfig) -> Iterator[Permission]:
         yield _CLAIMS
     if config.shared_paths or config.nfs_servers:
         yield _VOLUMES
+    if config.storage_class:
+        yield _STORAGE
+    if config.priority_class:
+        yield _PRIORITY
 
 
 def cluster_role(name: str, config: KubernetesConfig) -> Json:

@@ -3,8 +3,9 @@
     with simulated_cluster(nodes=1_000) as cluster, berth_on(cluster) as berth:
         berth.api("POST", "/jobs", {...})
 
-What Berth starts there runs for SECONDS and succeeds, unless the job asks for GPUs: then it runs on. Every container's log is the
-same file of the benchmark's, written as Berth's wrapper writes it; what is appended to it appears in the logs of all.
+What Berth starts there runs for SECONDS and succeeds, unless the job asks for GPUs: then it runs on. With `runs_on` everything
+does, until it is stopped or `end_pod` ends it. Every container's log is the same file of the benchmark's, written as Berth's
+wrapper writes it; what is appended to it appears in the logs of all.
 """
 
 from __future__ import annotations
@@ -20,19 +21,22 @@ from pathlib import Path
 
 import psutil
 
-from bench.frame import BenchError, temporary_folder
+from bench.frame import Bench, BenchError, number, temporary_folder
 from bench.platforms import RunningPlatform, running_platform
 from tools.kubernetes.cluster import Cluster
-from tools.kubernetes.control_plane import NAMES
+from tools.kubernetes.control_plane import AUDIT_POLICY, NAMES
 from tools.kubernetes.programs import Programs
 from tools.kubernetes.simulated import TOLERATION
 from tools.progress import Stop
 
 CLUSTER, IMAGE, USER = "simulated", "bench.invalid/none:1", "berth"
 SECONDS = 1
-POOL_SECONDS_MAX = 300.0
+POOL_SECONDS_MAX = 600.0
+STALL_SECONDS_MAX = 300.0
+AUDIT_FILES = 20  # Of 100 MB each.
+MIB = 1024**2
 
-_KWOK = """\
+_ENDS = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: task-ends}
@@ -64,6 +68,8 @@ spec:
             terminated: {exitCode: 0, reason: Completed, startedAt: {{ $now }}, finishedAt: {{ $now }}}
       {{ end }}
 ---
+"""
+_LOGS = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterLogs
 metadata: {name: all}
@@ -83,6 +89,22 @@ class SimulatedCluster(Cluster):
         kind = {"O": "stdout", "E": "stderr"}[stream]
         with self.log.open("a") as file:
             file.write(f"{datetime.now(UTC).isoformat().removesuffix('+00:00')}000Z {kind} F {words}\n")
+
+    def end_pod(self, namespace: str, name: str) -> float:
+        """Have the pod's container end with code 0, as its kubelet would say; when that was asked, by the monotonic clock."""
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        over = {"status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
+        ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
+        container = {"name": "task", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0, "state": ended}
+        status = {
+            "phase": "Succeeded",
+            "conditions": [{"type": "Ready", **over}, {"type": "ContainersReady", **over}],
+            "containerStatuses": [container],
+        }
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        asked_at = time.monotonic()
+        self.request("PATCH", path, {"status": status}, content_type="application/strategic-merge-patch+json")
+        return asked_at
 
     def cpu_seconds(self) -> dict[str, float]:
         """What its programs have used so far."""
@@ -114,8 +136,9 @@ class SimulatedCluster(Cluster):
 
 
 @contextlib.contextmanager
-def simulated_cluster(*, nodes: int, gpus: int = 8) -> Iterator[SimulatedCluster]:
-    """The cluster while the block runs. Raises BenchError where its programs are missing."""
+def simulated_cluster(*, nodes: int, gpus: int = 8, runs_on: bool = False) -> Iterator[SimulatedCluster]:
+    """The cluster while the block runs. With `runs_on` no pod ends by itself, and the audit log has Berth's requests alone: what
+    is measured lasts, and simulated nodes renew their leases all the time. Raises BenchError where its programs are missing."""
     programs = Programs.cached()
     if missing := programs.missing():
         raise BenchError(f"not built yet: {', '.join(missing)}. `make kubernetes` builds them from their Go modules.")
@@ -124,8 +147,15 @@ def simulated_cluster(*, nodes: int, gpus: int = 8) -> Iterator[SimulatedCluster
         log = folder / "logs" / "all.log"
         log.touch()
         config = folder / "kwok.yaml"
-        config.write_text(_KWOK.replace("SECONDS", str(SECONDS)).replace("LOG", str(log)))
-        cluster = SimulatedCluster(folder / "cluster", programs, options={"kwok": [f"--config={config}"]}, dies_with_caller=True)
+        stages = "" if runs_on else _ENDS.replace("SECONDS", str(SECONDS))
+        config.write_text(stages + _LOGS.replace("LOG", str(log)))
+        options = {"kwok": [f"--config={config}"]}
+        if runs_on:
+            policy = folder / "audit.json"
+            rules = [{"level": "Metadata", "users": [USER]}, {"level": "None"}]
+            policy.write_text(json.dumps({**AUDIT_POLICY, "rules": rules}))
+            options["kube-apiserver"] = [f"--audit-policy-file={policy}", f"--audit-log-maxbackup={AUDIT_FILES}"]
+        cluster = SimulatedCluster(folder / "cluster", programs, options=options, dies_with_caller=True)
         cluster.log = log
         try:
             cluster.up(nodes=0)
@@ -138,12 +168,15 @@ def simulated_cluster(*, nodes: int, gpus: int = 8) -> Iterator[SimulatedCluster
 
 
 @contextlib.contextmanager
-def berth_on(cluster: SimulatedCluster, *, profile: str = "embedded", nodes: int) -> Iterator[RunningPlatform]:
-    """A new platform to which the cluster was added, as soon as all its nodes are in pools; its local cluster takes no jobs."""
+def berth_on(
+    cluster: SimulatedCluster, *, profile: str = "embedded", nodes: int, pod_addresses: bool = True
+) -> Iterator[RunningPlatform]:
+    """A new platform to which the cluster was added, as soon as all its nodes are in pools; its local cluster takes no jobs.
+    Without `pod_addresses` tasks of a job are told each other's names: nothing there resolves them, and nothing asks."""
     with running_platform(profile=profile) as berth:
         config = {
             "default_image": IMAGE,
-            "pod_addresses": True,
+            "pod_addresses": pod_addresses,
             "tolerations": [dict(TOLERATION)],
             "requests_per_second": 2_000.0,
             "requests_burst": 2_000.0,
@@ -158,3 +191,37 @@ def berth_on(cluster: SimulatedCluster, *, profile: str = "embedded", nodes: int
                 raise BenchError(f"not all of {nodes} nodes are in a pool after {POOL_SECONDS_MAX:.0f} s")
             time.sleep(0.5)
         yield berth
+
+
+def wait_for(berth: RunningPlatform, bench: Bench, sql: str, count: int, what: str) -> None:
+    """Until the query counts so many rows. Raises BenchError once it has counted no more of them for STALL_SECONDS_MAX."""
+    most, at = -1, time.monotonic()
+    while (found := int(berth.rows(sql)[0][0])) < count:
+        if found > most:
+            most, at = found, time.monotonic()
+        if time.monotonic() - at > STALL_SECONDS_MAX:
+            raise BenchError(f"{found} of {count} {what}, and no more for {STALL_SECONDS_MAX:.0f} s")
+        bench.progress(f"{found} of {count} {what}")
+        time.sleep(0.5)
+
+
+def cpu(cluster: SimulatedCluster, berth: RunningPlatform) -> dict[str, float]:
+    """Seconds of CPU by program, Berth's own with `berth` before their names."""
+    return {**cluster.cpu_seconds(), **{f"berth {name}": used for name, used in berth.cpu_seconds().items()}}
+
+
+def spent(before: dict[str, float], after: dict[str, float], *, per: float) -> dict[str, float]:
+    """Milliseconds of CPU for each of what there was, by program; `berth` is the sum of Berth's own."""
+    found = {name: 1_000 * (used - before.get(name, 0.0)) / per for name, used in after.items()}
+    return {"berth": sum(each for name, each in found.items() if name.startswith("berth ")), **found}
+
+
+def memory(cluster: SimulatedCluster, berth: RunningPlatform) -> dict[str, float]:
+    """MiB by program: what Berth's own have to themselves and of what they share, and what the cluster's hold."""
+    ours = {f"berth {name}": proportional / MIB for name, (_, proportional) in berth.memory_bytes().items()}
+    return {"berth": sum(ours.values()), **ours, **{name: size / MIB for name, size in cluster.memory_bytes().items()}}
+
+
+def shown(values: dict[str, float], unit: str) -> str:
+    """What is worth a word of several values."""
+    return ", ".join(f"{name} {number(value)} {unit}" for name, value in values.items() if value >= 0.05)

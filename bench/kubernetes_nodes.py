@@ -69,6 +69,35 @@ spec:
       {{ end }}
 ---
 """
+_STOPS = """\
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: task-is-stopped}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+      - {key: '.metadata.deletionTimestamp', operator: Exists}
+      - {key: '.status.phase', operator: In, values: ["Running"]}
+  weight: 1
+  next:
+    statusTemplate: |
+      {{ $now := Now | Quote }}
+      phase: Failed
+      containerStatuses:
+      {{ range .status.containerStatuses }}
+        - name: {{ .name | Quote }}
+          image: {{ .image | Quote }}
+          imageID: ""
+          ready: false
+          started: false
+          restartCount: 0
+          state:
+            terminated:
+              {exitCode: 143, reason: Error, startedAt: {{ .state.running.startedAt | Quote }}, finishedAt: {{ $now }}}
+      {{ end }}
+---
+"""
 _LOGS = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterLogs
@@ -147,7 +176,7 @@ def simulated_cluster(*, nodes: int, gpus: int = 8, runs_on: bool = False) -> It
         log = folder / "logs" / "all.log"
         log.touch()
         config = folder / "kwok.yaml"
-        stages = "" if runs_on else _ENDS.replace("SECONDS", str(SECONDS))
+        stages = _STOPS if runs_on else _ENDS.replace("SECONDS", str(SECONDS))
         config.write_text(stages + _LOGS.replace("LOG", str(log)))
         options = {"kwok": [f"--config={config}"]}
         if runs_on:

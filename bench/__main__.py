@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
     "K1": (("bench.kubernetes_dispatch",), "pods: jobs of one pod on simulated nodes, against kube-scheduler alone"),
     "K2": (("bench.kubernetes_scale",), "scale: 20,000 pods that run at once on 1,000 simulated nodes"),
+    "K3": (("bench.kubernetes_logs",), "logs: 500 running jobs on simulated nodes, all of them followed live"),
     "K4": (("bench.kubernetes_gang",), "gang: one job of 400 tasks with a spec of 2 MB on simulated nodes"),
     "P14": (("bench.streams",), "streams: thousands of live attempts that print, into the store and how far behind"),
 }

@@ -129,3 +129,14 @@ def test_an_api_counts_its_calls() -> None:
     api: Api = Server(listing(1)).api()
     Cache(api, "/x", "").relist()
     assert api.calls == 1
+
+
+def test_a_list_leaves_the_object_of_what_has_not_changed() -> None:
+    cache = cache_of(
+        listing(10, document_of("a", 3), document_of("b", 4)), listing(20, document_of("a", 3), document_of("b", 15))
+    )
+    cache.relist()
+    before = cache.objects()
+    cache.relist()
+    assert cache.objects()[A] is before[A]
+    assert cache.objects()[B] is not before[B]

@@ -204,7 +204,8 @@ def test_a_stop_whose_caller_died_before_it_was_told_is_carried_through_by_looki
     assert gate is not None
     record = json.loads(gate["data"]["attempt.json"])
     record["stop"]["asked_at"] = "2026-01-01T00:00:00+00:00"
-    gate["data"]["attempt.json"] = json.dumps(record)
+    changed = {**gate, "data": {"attempt.json": json.dumps(record)}}
+    scene.server._store(("configmaps", gate["metadata"]["namespace"], gate["metadata"]["name"]), changed)
     scene.states()
     assert all(scene.pod(place)["metadata"]["deletionTimestamp"] for place in (0, 1))
 

@@ -94,17 +94,23 @@ class Cache:
                 self._list_seconds = self._listed_at - began
 
     def _replace(self, found: Mapping[Key, Json], version: int) -> None:
-        """Take a list over, but for what is known to be newer than it."""
+        """Take a list over, but for what is known to be newer than it. What is known in the same version stays the same object:
+        by that, readers know that nothing of it has changed."""
         newer = {key: item for key, item in self._objects.items() if version_of(item) > version}
         gone = {key for key, deleted in self._deleted.items() if deleted > version}
         kept = {
-            key: newer.get(key, item)
+            key: newer.get(key) or self._as_known(key, item)
             for key, item in found.items()
             if key not in gone and self._deleted.get(key, 0) <= version_of(item)
         }
         self._objects = {**kept, **newer}
         self._deleted = {key: deleted for key, deleted in self._deleted.items() if deleted > version}
         self._version = max(self._version, version)
+
+    def _as_known(self, key: Key, item: Json) -> Json:
+        """The document that is known already, where it is the same version of the same object."""
+        known = self._objects.get(key)
+        return known if known is not None and _identity(known) == _identity(item) else item
 
     # --- Our own writes ----------------------------------------------------------------------------------------------
 
@@ -204,6 +210,11 @@ class Cache:
         if len(self._deleted) > _DELETED_KEPT:
             for old in sorted(self._deleted, key=self._deleted.__getitem__)[: _DELETED_KEPT // 2]:
                 del self._deleted[old]
+
+
+def _identity(document: Json) -> tuple[str, str]:
+    metadata = document.get("metadata") or {}
+    return str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
 
 
 def key_of(document: Mapping[str, Any]) -> Key:

@@ -22,7 +22,8 @@ from clusters.engines.kubernetes.events import StartEvents
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.patience import Patience
 from clusters.engines.kubernetes.pods import Pods, in_order
-from clusters.engines.kubernetes.record import Gate, GateTask, GateUnreadable, PodId, read_gate
+from clusters.engines.kubernetes.record import Gate, GateTask, GateUnreadable, PodId
+from clusters.engines.kubernetes.remembering import GateReader, Settled
 from clusters.engines.kubernetes.stopping import Stopper
 
 logger = logging.getLogger("berth.engines.kubernetes")
@@ -52,6 +53,8 @@ class AttemptView:
         self._asked_at: dict[uuid.UUID, float] = {}
         self._patience = Patience(config)
         self._events = StartEvents(api)
+        self._reader = GateReader(config.cluster_id)
+        self._settled = Settled()
 
     def observe(self) -> Observations:
         """Raises EngineUnreachable and ApiRefused. The answer is complete where lists were made for it: of a new cluster and of a
@@ -66,14 +69,16 @@ class AttemptView:
             self._pod_cache.relist()
         else:
             read_at -= timedelta(seconds=max(cache.heard_seconds_ago() for cache in both))
-        live = self._live_gates()
+        live, unreadable = self._read_gates()
         pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         self._patience.keep({pod["metadata"]["uid"] for found in pods.values() for pod in found})
         if self._drive(live, pods, complete=complete):
-            live, pods = self._live_gates(), by_label(self._pod_cache.objects().values(), names.ATTEMPT)
+            live, unreadable = self._read_gates()
+            pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         self._events.look(pod for found in pods.values() for pod in found)
         items = [item for gate in live.values() if (item := self._look(gate, pods, complete=complete)) is not None]
-        items += [AttemptObservation(attempt_id, ()) for attempt_id in self._unreadable() if attempt_id not in live]
+        self._settled.keep(live)
+        items += [AttemptObservation(attempt_id, ()) for attempt_id in unreadable if attempt_id not in live]
         items += [
             self._look_without_gate(key, found) for key, found in pods.items() if complete and self._is_stray(key, found, live)
         ]
@@ -81,34 +86,33 @@ class AttemptView:
 
     # --- Looking -----------------------------------------------------------------------------------------------------
 
-    def _live_gates(self) -> dict[uuid.UUID, Gate]:
-        found = {}
-        for document in self._gate_cache.objects().values():
-            with contextlib.suppress(GateUnreadable):
-                gate = read_gate(document, cluster_id=self._config.cluster_id)
-                if not gate.is_tombstone:
-                    found[gate.attempt_id] = gate
-        return found
-
-    def _unreadable(self) -> list[uuid.UUID]:
-        """Attempts whose gate cannot be read: they may run, so they are told of, without tasks."""
-        found = []
-        for document in self._gate_cache.objects().values():
-            try:
-                read_gate(document, cluster_id=self._config.cluster_id)
-            except GateUnreadable as error:
-                logger.warning("gate_unreadable", extra={"error": str(error)})
+    def _read_gates(self) -> tuple[dict[uuid.UUID, Gate], list[uuid.UUID]]:
+        """The live gates, and attempts whose gate cannot be read: they may run, so they are told of, without tasks."""
+        live, unreadable = {}, []
+        documents = self._gate_cache.objects()
+        for key, gate in self._reader.read(documents).items():
+            if isinstance(gate, GateUnreadable):
+                logger.warning("gate_unreadable", extra={"error": str(gate)})
                 with contextlib.suppress(ValueError):
-                    found.append(uuid.UUID(((document.get("metadata") or {}).get("labels") or {}).get(names.ATTEMPT, "")))
-        return found
+                    unreadable.append(
+                        uuid.UUID(((documents[key].get("metadata") or {}).get("labels") or {}).get(names.ATTEMPT, ""))
+                    )
+            elif not gate.is_tombstone:
+                live[gate.attempt_id] = gate
+        return live, unreadable
 
     def _look(self, gate: Gate, pods: dict[str, list[Json]], *, complete: bool) -> AttemptObservation | None:
         """None: pods are missing and the view is not good enough to say that they are gone."""
-        places = in_order(gate, pods.get(str(gate.attempt_id), ()))
+        own = pods.get(str(gate.attempt_id), ())
+        if (known := self._settled.find(gate, own)) is not None:
+            return known
+        places = in_order(gate, own)
         if gate.has_pods and not complete and None in places:
             return None
         tasks = [self._events.explain(states.observe_task(gate, place, pod), pod) for place, pod in enumerate(places)]
-        return AttemptObservation(gate.attempt_id, tuple(_hold_back(gate, tasks)), gate.labels)
+        observation = AttemptObservation(gate.attempt_id, tuple(_hold_back(gate, tasks)), gate.labels)
+        self._settled.note(gate, own, observation)
+        return observation
 
     def _is_stray(self, key: str, pods: Sequence[Json], live: dict[uuid.UUID, Gate]) -> bool:
         """Whether pods run of an attempt that has no live gate, as the API server itself says."""
@@ -138,6 +142,8 @@ class AttemptView:
             if done >= _DRIVEN_MAX:
                 break
             found = pods.get(str(gate.attempt_id), [])
+            if self._settled.find(gate, found) is not None:
+                continue
             try:
                 done += self._drive_one(gate, found, is_asked=gate.attempt_id in asked)
             except (ApiRefused, GateUnreadable) as error:

@@ -22,9 +22,9 @@ CLUSTER = "c"
 KEY = Key("control", "gate")
 
 
-def pod(place: int, state: dict[str, Any] | None = None, **notes: str) -> dict[str, Any]:
+def pod(place: int, state: dict[str, Any] | None = None, *, notes: dict[str, str] | None = None) -> dict[str, Any]:
     container = {"name": names.CONTAINER, "state": {"running": {}} if state is None else state}
-    metadata = {"name": names.pod_name(ATTEMPT, place), "namespace": "n", "uid": f"u{place}", "annotations": notes}
+    metadata = {"name": names.pod_name(ATTEMPT, place), "namespace": "n", "uid": f"u{place}", "annotations": notes or {}}
     return {"metadata": metadata, "spec": {"nodeName": "a"}, "status": {"phase": "Running", "containerStatuses": [container]}}
 
 
@@ -70,7 +70,7 @@ def test_what_time_or_a_question_can_change_is_not_kept(gate: Gate, state: dict[
 
 
 def test_a_gang_that_was_told_of_its_start_is_kept() -> None:
-    pods = [pod(0, **{names.STARTED: "now"}), pod(1, **{names.STARTED: "now"})]
+    pods = [pod(place, notes={names.STARTED: "now"}) for place in (0, 1)]
     gate = replace(GATE, together=True)
     assert noted(gate, pods).find(gate, pods) is not None
 

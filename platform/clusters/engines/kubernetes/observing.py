@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from clusters.engines.interface import AttemptObservation, Observations, TaskName, TaskObservation, TaskState
 from clusters.engines.kubernetes import manifests, names, states
@@ -21,7 +22,7 @@ from clusters.engines.kubernetes.config import OBJECT_KINDS, PODS, KubernetesCon
 from clusters.engines.kubernetes.events import StartEvents
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.patience import Patience
-from clusters.engines.kubernetes.pods import Pods, in_order
+from clusters.engines.kubernetes.pods import Pods, in_order, in_parallel
 from clusters.engines.kubernetes.record import Gate, GateTask, GateUnreadable, PodId
 from clusters.engines.kubernetes.remembering import GateReader, Settled
 from clusters.engines.kubernetes.stopping import Stopper
@@ -165,8 +166,11 @@ class AttemptView:
         if gate.stop is not None:
             return self._stopper.end_due(gate, alive)
         gated = [pod for pod in alive if states.is_gated(pod)]
-        for pod in gated:
-            self._pods.release(gate.namespace, pod["metadata"]["name"], pod["metadata"]["uid"])
+        in_parallel(
+            lambda pod: self._pods.release(gate.namespace, pod["metadata"]["name"], pod["metadata"]["uid"]),
+            gated,
+            self._config.parallel,
+        )
         if gated:
             return True
         if self._give_up(gate, alive):
@@ -216,8 +220,8 @@ class AttemptView:
         document = manifests.start(gate, gate.hosts or addresses, self._config)
         with contextlib.suppress(AlreadyExists):
             self._api.create(f"/api/v1/namespaces/{gate.namespace}/configmaps", document)
-        for pod in asleep:
-            self._pods.wake(gate.namespace, pod["metadata"]["name"])
+        wake = partial(self._pods.wake, gate.namespace)
+        in_parallel(wake, [pod["metadata"]["name"] for pod in asleep], self._config.parallel)
         return True
 
     def _give_up(self, gate: Gate, alive: list[Json]) -> bool:

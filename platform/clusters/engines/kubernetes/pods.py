@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from clusters.engines.kubernetes import names, states
 from clusters.engines.kubernetes.api import STRATEGIC_PATCH, Api, Conflict, Json, NotFound, items, version_of
@@ -24,6 +25,8 @@ from clusters.engines.kubernetes.record import Gate
 
 _BY_LABEL = ("configmaps", "secrets")  # What can be deleted as a collection.
 _SOONER_SECONDS = 1.0  # A grace that ends earlier by less is not asked for again.
+
+Item = TypeVar("Item")
 
 
 class Pods:
@@ -148,6 +151,17 @@ class Pods:
     def _patch(self, namespace: str, name: str, document: Json) -> None:
         with contextlib.suppress(NotFound):
             self._cache.put(self._api.patch(f"/api/v1/namespaces/{namespace}/pods/{name}", document))
+
+
+def in_parallel(act: Callable[[Item], object], targets: Sequence[Item], parallel: int) -> None:
+    """Do it for each, so many at once: a call is mostly waiting, and a gang has hundreds of pods. The first error is raised once
+    those that had begun have ended; what had not begun is left out."""
+    if len(targets) < 2:
+        for target in targets:
+            act(target)
+        return
+    with ThreadPoolExecutor(min(parallel, len(targets)), thread_name_prefix="kubernetes-pods") as pool:
+        list(pool.map(act, targets))
 
 
 def in_order(gate: Gate, pods: Sequence[Json]) -> list[Json | None]:

@@ -12,6 +12,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from clusters.engines.interface import (
     WAITING_TEXT_LENGTH,
@@ -31,7 +32,7 @@ from clusters.engines.kubernetes.config import PODS, KubernetesConfig
 from clusters.engines.kubernetes.definitions import is_served
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.kind import CannotRender
-from clusters.engines.kubernetes.pods import Pods, is_ours
+from clusters.engines.kubernetes.pods import Pods, in_parallel, is_ours
 from clusters.engines.kubernetes.record import Gate, GateUnreadable, new_gate, read_gate, today
 
 _FORGOTTEN = "This attempt was stopped before it started, or has ended and been forgotten."
@@ -147,8 +148,8 @@ class Starter:
             return Ensured(gate.attempt_id, created=False)
         if gate.parent:  # Its controller has only begun to make pods: `observe` goes on.
             return Ensured(gate.attempt_id, created=created)
-        for place in range(len(gate.tasks)):
-            self._pods.release(gate.namespace, names.pod_name(gate.attempt_id, place))
+        pods = [names.pod_name(gate.attempt_id, place) for place in range(len(gate.tasks))]
+        in_parallel(partial(self._pods.release, gate.namespace), pods, self._config.parallel)
         return Ensured(gate.attempt_id, created=created)
 
     def _make_objects(self, plan: manifests.Plan) -> None:
@@ -157,17 +158,23 @@ class Starter:
             self._create_shared(document)
         for document in _objects(plan, config):
             self._create(document, workload)
+        pods = []
         for document in choices.documents(plan, config):
             if (size := len(json.dumps(document, ensure_ascii=False).encode())) > _DOCUMENT_BYTES_MAX:
                 what = f"{document['kind']} with {len(workload.tasks)} tasks" if document["kind"] != "Pod" else "pod of a task"
                 raise CannotRender(f"The {what} would have {size} bytes; the cluster stores at most {_DOCUMENT_BYTES_MAX}.")
-            if document["kind"] != "Pod":
+            if document["kind"] == "Pod":
+                pods.append(document)
+            else:
                 self._create_defined(document, plan)
-                continue
-            try:
-                self._pods.create(document)
-            except AlreadyExists as error:
-                self._adopt(document, self._pods.read(plan.gate.namespace, document["metadata"]["name"]), workload, error)
+        in_parallel(partial(self._create_pod, workload), pods, config.parallel)
+
+    def _create_pod(self, workload: Workload, document: Json) -> None:
+        try:
+            self._pods.create(document)
+        except AlreadyExists as error:
+            metadata = document["metadata"]
+            self._adopt(document, self._pods.read(metadata["namespace"], metadata["name"]), workload, error)
 
     def _create(self, document: Json, workload: Workload) -> None:
         self._create_in(tenancy.collection_of(document), document, workload)

@@ -76,13 +76,16 @@ class Cache:
     def heard_seconds_ago(self) -> float:
         return time.monotonic() - self._heard_at if self._heard_at else float("inf")
 
+    def is_list_quick(self) -> bool:
+        """Whether a whole list may be made at every question."""
+        return self._listed_at == 0 or self._list_seconds < _CHEAP_SECONDS
+
     def is_list_cheap(self) -> bool:
         """Whether a new whole list now keeps lists within their share of the time."""
-        since = time.monotonic() - self._listed_at
-        return self._listed_at == 0 or self._list_seconds < _CHEAP_SECONDS or since * _LIST_SHARE > self._list_seconds
+        return self.is_list_quick() or (time.monotonic() - self._listed_at) * _LIST_SHARE > self._list_seconds
 
-    def relist(self) -> None:
-        """Make a whole list, which begins after this call. Raises EngineUnreachable and ApiRefused."""
+    def relist(self) -> int:
+        """Make a whole list, which begins after this call; gives its version. Raises EngineUnreachable and ApiRefused."""
         with self._listing:
             began = time.monotonic()
             answer = self._api.get(self._path, labelSelector=self._selector)
@@ -92,6 +95,7 @@ class Cache:
                 self._replace(found, version)
                 self._listed_at = self._heard_at = time.monotonic()
                 self._list_seconds = self._listed_at - began
+        return version
 
     def _replace(self, found: Mapping[Key, Json], version: int) -> None:
         """Take a list over, but for what is known to be newer than it. What is known in the same version stays the same object:

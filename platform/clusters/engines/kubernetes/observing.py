@@ -26,6 +26,7 @@ from clusters.engines.kubernetes.pods import Pods, in_order, in_parallel
 from clusters.engines.kubernetes.record import Gate, GateTask, GateUnreadable, PodId
 from clusters.engines.kubernetes.remembering import GateReader, Settled
 from clusters.engines.kubernetes.stopping import Stopper
+from clusters.engines.kubernetes.whole_lists import Lists, WholeLists
 
 logger = logging.getLogger("berth.engines.kubernetes")
 
@@ -56,20 +57,20 @@ class AttemptView:
         self._events = StartEvents(api)
         self._reader = GateReader(config.cluster_id)
         self._settled = Settled()
+        self._lists = WholeLists(*caches)
 
     def observe(self) -> Observations:
-        """Raises EngineUnreachable and ApiRefused. The answer is complete where lists were made for it: of a new cluster and of a
-        small one always, of a large one as often as they take a twentieth of the time."""
+        """Raises EngineUnreachable and ApiRefused. The answer is complete where new lists are there: of a new cluster and of a
+        small one always, of a large one as often as they take a twentieth of the time; see `whole_lists`."""
         for cache in (self._gate_cache, self._pod_cache):
             cache.start()
-        both = (self._gate_cache, self._pod_cache)
-        complete = all(cache.is_list_cheap() for cache in both) or not all(cache.is_fresh() for cache in both)
-        read_at = datetime.now(UTC)
-        if complete:  # In this order: a gate that was released has its pods in the list that follows.
-            self._gate_cache.relist()
-            self._pod_cache.relist()
+        lists = self._lists.take()
+        complete = lists is not None
+        if lists is not None:
+            read_at = lists.read_at
         else:
-            read_at -= timedelta(seconds=max(cache.heard_seconds_ago() for cache in both))
+            silence = max(cache.heard_seconds_ago() for cache in (self._gate_cache, self._pod_cache))
+            read_at = datetime.now(UTC) - timedelta(seconds=silence)
         live, unreadable = self._read_gates()
         pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         self._patience.keep({pod["metadata"]["uid"] for found in pods.values() for pod in found})
@@ -77,7 +78,7 @@ class AttemptView:
             live, unreadable = self._read_gates()
             pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         self._events.look(pod for found in pods.values() for pod in found)
-        items = [item for gate in live.values() if (item := self._look(gate, pods, complete=complete)) is not None]
+        items = [item for gate in live.values() if (item := self._look(gate, pods, lists)) is not None]
         self._settled.keep(live)
         items += [AttemptObservation(attempt_id, ()) for attempt_id in unreadable if attempt_id not in live]
         items += [
@@ -102,14 +103,17 @@ class AttemptView:
                 live[gate.attempt_id] = gate
         return live, unreadable
 
-    def _look(self, gate: Gate, pods: dict[str, list[Json]], *, complete: bool) -> AttemptObservation | None:
+    def _look(self, gate: Gate, pods: dict[str, list[Json]], lists: Lists | None) -> AttemptObservation | None:
         """None: pods are missing and the view is not good enough to say that they are gone."""
         own = pods.get(str(gate.attempt_id), ())
         if (known := self._settled.find(gate, own)) is not None:
             return known
         places = in_order(gate, own)
-        if gate.has_pods and not complete and None in places:
-            return None
+        if gate.has_pods and None in places:
+            if lists is None:
+                return None
+            if int(gate.version or 0) > lists.gate_version:  # Released since: of its pods the watch may not have told yet.
+                places = in_order(gate, self._pods.of(gate))
         tasks = [self._events.explain(states.observe_task(gate, place, pod), pod) for place, pod in enumerate(places)]
         observation = AttemptObservation(gate.attempt_id, tuple(_hold_back(gate, tasks)), gate.labels)
         self._settled.note(gate, own, observation)

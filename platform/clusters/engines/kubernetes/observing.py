@@ -58,6 +58,7 @@ class AttemptView:
         self._reader = GateReader(config.cluster_id)
         self._settled = Settled()
         self._lists = WholeLists(*caches)
+        self._released: dict[uuid.UUID, str] = {}  # Gates that were seen as released with pods that were not let go.
 
     def observe(self) -> Observations:
         """Raises EngineUnreachable and ApiRefused. The answer is complete where new lists are there: of a new cluster and of a
@@ -80,6 +81,7 @@ class AttemptView:
         self._events.look(pod for found in pods.values() for pod in found)
         items = [item for gate in live.values() if (item := self._look(gate, pods, lists)) is not None]
         self._settled.keep(live)
+        self._released = {attempt_id: version for attempt_id, version in self._released.items() if attempt_id in live}
         items += [AttemptObservation(attempt_id, ()) for attempt_id in unreadable if attempt_id not in live]
         items += [
             self._look_without_gate(key, found) for key, found in pods.items() if complete and self._is_stray(key, found, live)
@@ -170,13 +172,8 @@ class AttemptView:
         if gate.stop is not None:
             return self._stopper.end_due(gate, alive)
         gated = [pod for pod in alive if states.is_gated(pod)]
-        in_parallel(
-            lambda pod: self._pods.release(gate.namespace, pod["metadata"]["name"], pod["metadata"]["uid"]),
-            gated,
-            self._config.parallel,
-        )
         if gated:
-            return True
+            return self._release(gate, gated)
         if self._give_up(gate, alive):
             return True
         if gate.code:
@@ -202,6 +199,15 @@ class AttemptView:
             self._gates.replace(replace(gate, chosen=chosen))
             for pod in (pod for pod in found if None not in found and pod is not None):
                 self._pods.release(gate.namespace, pod["metadata"]["name"], pod["metadata"]["uid"])
+        return True
+
+    def _release(self, gate: Gate, gated: Sequence[Json]) -> bool:
+        """Let pods go that were not by the next look: most callers are about to do it when the gate is first seen as released."""
+        if self._released.get(gate.attempt_id) != gate.version:
+            self._released[gate.attempt_id] = gate.version
+            return False
+        uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in gated}
+        in_parallel(lambda name: self._pods.release(gate.namespace, name, uids[name]), list(uids), self._config.parallel)
         return True
 
     def _to_ask(self, live: Mapping[uuid.UUID, Gate]) -> set[uuid.UUID]:

@@ -34,6 +34,7 @@ SECONDS = 1
 POOL_SECONDS_MAX = 600.0
 STALL_SECONDS_MAX = 300.0
 AUDIT_FILES = 20  # Of 100 MB each.
+PLAYERS = 32  # Kubelets of a thousand nodes do not wait for each other's requests; kwok lets four of them ask at once.
 MIB = 1024**2
 
 _ENDS = """\
@@ -70,6 +71,14 @@ spec:
 ---
 """
 _STOPS = """\
+apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  enableDebuggingHandlers: true  # Logs; true by itself only where no options are given.
+  podPlayStageParallelism: PLAYERS
+  nodePlayStageParallelism: PLAYERS
+  nodeLeaseParallelism: PLAYERS
+---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: task-is-stopped}
@@ -176,7 +185,7 @@ def simulated_cluster(*, nodes: int, gpus: int = 8, runs_on: bool = False) -> It
         log = folder / "logs" / "all.log"
         log.touch()
         config = folder / "kwok.yaml"
-        stages = _STOPS if runs_on else _ENDS.replace("SECONDS", str(SECONDS))
+        stages = _STOPS.replace("PLAYERS", str(PLAYERS)) if runs_on else _ENDS.replace("SECONDS", str(SECONDS))
         config.write_text(stages + _LOGS.replace("LOG", str(log)))
         options = {"kwok": [f"--config={config}"]}
         if runs_on:

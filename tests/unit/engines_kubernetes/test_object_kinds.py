@@ -34,6 +34,7 @@ from clusters.engines.kubernetes.execution import ExecStops
 from clusters.engines.kubernetes.kind import CannotRender
 from clusters.engines.kubernetes.kinds import KINDS
 from clusters.engines.kubernetes.permissions import needed
+from clusters.engines.kubernetes.pods import Pods
 from clusters.engines.settings import Outcome
 from tests.unit.engines_kubernetes import samples
 from tests.unit.engines_kubernetes.samples import ATTEMPT, CLUSTER, CONFIG
@@ -94,7 +95,7 @@ class Scene:
 @pytest.fixture(autouse=True)
 def _whole_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look makes a whole list; after one that took long, here where the machine stood still, the next would make none."""
-    monkeypatch.setattr(Cache, "is_list_cheap", lambda cache: True)
+    monkeypatch.setattr(Cache, "is_list_quick", lambda cache: True)
 
 
 @pytest.fixture
@@ -361,6 +362,23 @@ def test_plain_pods_are_let_go_by_us_and_held_by_kueue_in_the_tenants_queue() ->
         assert pod["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "berth-gpus"
         assert pod["spec"]["schedulingGates"] == [{"name": "kueue.x-k8s.io/admission"}]
     assert scene.states() == [TaskState.PENDING, TaskState.PENDING]
+    scene.engine.close()
+
+
+def test_pods_whose_caller_died_before_it_let_them_go_are_let_go_by_the_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(CONFIG)
+
+    def die(pods: Pods, namespace: str, name: str, uid: str = "") -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pods, "release", die)
+        with pytest.raises(Died):
+            scene.ensure()
+    assert scene.states() == [TaskState.PENDING, TaskState.PENDING]
+    assert len(scene.gated()) == 2, "its caller may be about to do it"
+    scene.states()
+    assert scene.gated() == []
     scene.engine.close()
 
 

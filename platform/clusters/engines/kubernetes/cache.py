@@ -7,7 +7,7 @@ breaks it off. A list that is older than what was seen already is thrown away. O
 caller finds what it did.
 
 Whether something *is not* there only a whole list can say that began after the question: `relist`. It costs 0.3 s of CPU per
-1,000 pods, so its price is remembered and `is_list_cheap` says whether a caller should ask for one.
+1,000 pods, so its price is remembered, and `is_list_quick` and `is_list_cheap` say whether a caller should ask for one.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from clusters.engines.interface import EngineUnreachable
+from clusters.engines.kubernetes import whole_lists
 from clusters.engines.kubernetes.cache import Cache
 from clusters.engines.kubernetes.whole_lists import Lists, WholeLists
 from tests.unit.engines_kubernetes.test_api import Answer, Server
@@ -81,11 +82,20 @@ def test_lists_are_made_one_at_a_time() -> None:
     assert lists._thread is thread
 
 
-def test_the_next_look_tells_that_slow_lists_failed() -> None:
+def test_looks_go_on_where_slow_lists_fail_and_the_next_are_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_lists, "_PAUSE", 1e6)
     broken = slow(listing(2), OSError("gone"), OSError("gone"), listed_seconds_ago=60.0)
     lists = WholeLists(heard_of(cache_of(listing(5))), broken)
+    assert taken(lists) is None
+    assert lists.take() is None
+    assert lists._thread is None
+
+
+def test_a_copy_that_is_not_kept_up_has_a_list_or_no_answer() -> None:
+    broken = slow(listing(2), OSError("gone"), OSError("gone"), listed_seconds_ago=1.0)
+    broken._heard_at = time.monotonic() - 1_000.0
     with pytest.raises(EngineUnreachable):
-        taken(lists)
+        WholeLists(heard_of(cache_of(listing(5))), broken).take()
 
 
 def test_a_copy_that_was_not_heard_of_is_listed_at_once() -> None:

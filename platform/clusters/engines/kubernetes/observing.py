@@ -33,6 +33,7 @@ logger = logging.getLogger("berth.engines.kubernetes")
 _BEGIN_SECONDS = 20.0  # How long after a gang's first end its other tasks may begin.
 _ASK_SECONDS = 5.0
 _ASKED_MAX = 3  # Objects without pods in one look: where a queue of the cluster's is full there are hundreds of them.
+_ASKED_FOR_PODS_MAX = 20  # Attempts of which a look asks for pods; one that would have to ask for more is not complete.
 _DRIVEN_MAX = 200  # Attempts for which something is done in one look; the others come with the next.
 
 
@@ -58,6 +59,7 @@ class AttemptView:
         self._reader = GateReader(config.cluster_id)
         self._settled = Settled()
         self._lists = WholeLists(*caches)
+        self._asked_for_pods = 0
         self._released: dict[uuid.UUID, str] = {}  # Gates that were seen as released with pods that were not let go.
 
     def observe(self) -> Observations:
@@ -79,7 +81,10 @@ class AttemptView:
             live, unreadable = self._read_gates()
             pods = by_label(self._pod_cache.objects().values(), names.ATTEMPT)
         self._events.look(pod for found in pods.values() for pod in found)
-        items = [item for gate in live.values() if (item := self._look(gate, pods, lists)) is not None]
+        self._asked_for_pods = 0
+        looked = [self._look(gate, pods, lists) for gate in live.values()]
+        items = [item for item in looked if item is not None]
+        complete = complete and len(items) == len(looked)
         self._settled.keep(live)
         self._released = {attempt_id: version for attempt_id, version in self._released.items() if attempt_id in live}
         items += [AttemptObservation(attempt_id, ()) for attempt_id in unreadable if attempt_id not in live]
@@ -115,6 +120,9 @@ class AttemptView:
             if lists is None:
                 return None
             if int(gate.version or 0) > lists.gate_version:  # Released since: of its pods the watch may not have told yet.
+                self._asked_for_pods += 1
+                if self._asked_for_pods > _ASKED_FOR_PODS_MAX:
+                    return None
                 places = in_order(gate, self._pods.of(gate))
         tasks = [self._events.explain(states.observe_task(gate, place, pod), pod) for place, pod in enumerate(places)]
         observation = AttemptObservation(gate.attempt_id, tuple(_hold_back(gate, tasks)), gate.labels)

@@ -1,14 +1,15 @@
 """Looking at a cluster: read everything, note it, draw conclusions. Correct with this alone; watches only make it sooner.
 
-Between two whole looks only those attempts are gone into of which the engine says something else than it did last: what only
-time brings, deadlines and who is missing, waits for the next whole look, at most `BERTH_POLL_SECONDS`.
+A look goes into those attempts of which the engine says something else than it did last. What only time brings, deadlines and
+the like, is seen when all are gone into, once in `BERTH_POLL_SECONDS`: WINDOW_ATTEMPTS of them with each look, because going
+into thousands takes seconds in which no end would be noticed.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -33,8 +34,19 @@ from storage.logs import LogSource, pump, read_tail
 
 log = structlog.get_logger("poll")
 
-_whole_at: dict[uuid.UUID, datetime] = {}
-"""When this process last looked at the whole of a cluster."""
+WINDOW_ATTEMPTS = 500
+
+
+@dataclass(slots=True)
+class _Round:
+    """Where this process stands with going into all live attempts of a cluster, in the order of their ids."""
+
+    began_at: datetime
+    after: uuid.UUID | None = None  # The last attempt of the window before.
+    is_over: bool = False
+
+
+_rounds: dict[uuid.UUID, _Round] = {}
 _taken_in: dict[uuid.UUID, dict[uuid.UUID, AttemptObservation]] = {}
 """By cluster, what was seen of its live attempts and is written down."""
 
@@ -77,13 +89,28 @@ def poll(cluster_id: uuid.UUID) -> int:
 
 
 def _news(cluster_id: uuid.UUID, observations: Observations, live: Sequence[uuid.UUID], now: datetime) -> Sequence[uuid.UUID]:
-    """The live attempts of which something else is seen than last time; all of them when it is time for that."""
-    last = _whole_at.get(cluster_id)
-    if last is None or not timedelta(0) <= now - last < timedelta(seconds=current().poll_seconds):
-        _whole_at[cluster_id] = now
-        return live
+    """The live attempts of which something else is seen than last time, and those whose turn it is."""
     seen, taken_in = {item.attempt_id: item for item in observations.items}, _taken_in.get(cluster_id, {})
-    return [attempt_id for attempt_id in live if attempt_id not in seen or seen[attempt_id] != taken_in.get(attempt_id)]
+    due = _window(cluster_id, live, now)
+    return [
+        attempt_id
+        for attempt_id in live
+        if attempt_id in due or attempt_id not in seen or seen[attempt_id] != taken_in.get(attempt_id)
+    ]
+
+
+def _window(cluster_id: uuid.UUID, live: Sequence[uuid.UUID], now: datetime) -> Collection[uuid.UUID]:
+    """The next attempts of a round through all; none where the last round is over and the next is not due."""
+    round_ = _rounds.get(cluster_id)
+    if round_ is None or round_.is_over:
+        if round_ is not None and timedelta(0) <= now - round_.began_at < timedelta(seconds=current().poll_seconds):
+            return ()
+        round_ = _rounds[cluster_id] = _Round(now)
+    behind = [attempt_id for attempt_id in live if round_.after is None or attempt_id > round_.after]
+    window = sorted(behind, key=lambda attempt_id: attempt_id.int)[:WINDOW_ATTEMPTS]
+    round_.is_over = len(window) == len(behind)
+    round_.after = window[-1] if window else None
+    return frozenset(window)
 
 
 def _note_taken_in(cluster_id: uuid.UUID, observations: Observations, attempts: Collection[uuid.UUID]) -> None:

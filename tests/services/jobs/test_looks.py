@@ -97,6 +97,22 @@ def test_a_deadline_is_acted_on_at_the_next_whole_look(quay: Quay, gone_into: li
     assert quay.state(limited) == "stopping"
 
 
+def test_many_attempts_are_gone_into_a_part_with_each_look(
+    quay: Quay, gone_into: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poll, "WINDOW_ATTEMPTS", 2)
+    names = ["a", "b", "c", "d", "e"]
+    run(quay, *names)
+    look(quay)
+    look(quay)
+    gone_into.clear()
+    looks = [look(quay, after_seconds=WHOLE_SECONDS), look(quay), look(quay)]
+    assert len(looks) == len(gone_into) == 3
+    assert sorted(name for part in gone_into for name in part) == names
+    look(quay)
+    assert len(gone_into) == 3, "the next round is not due"
+
+
 def test_what_could_not_be_written_down_is_gone_into_again(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
     run(quay, "good")
     (bad,) = run(quay, "bad", script=Script(duration_seconds=5))

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Sum
 
 from activity import registry
+from activity.threads import in_thread
 from clusters.selectors import GpuHolder, NodeKey, register_allocation_source, register_holder_source
 from clusters.services import register_removal
 from clusters.telemetry import register_collector_source
@@ -86,11 +86,11 @@ def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobN
 async def _log_messages(actor: Actor, request: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
     """A followed log for a socket: checks the actor's right, then gives pages until the log is complete."""
     wanted, number = _log_request(request)
-    job = await sync_to_async(fetch_job)(actor, str(request.get("job", "")), "job.logs")
+    job = await in_thread(fetch_job, actor, str(request.get("job", "")), "job.logs")
     attempts = Attempt.objects.filter(job_id=job.id).order_by("-number")
     if number is not None:
         attempts = attempts.filter(number=number)
-    attempt = await attempts.afirst()
+    attempt = await in_thread(attempts.first)
     if attempt is None:
         yield {"items": [], "cursor": "0-0", "complete": False, "attempt": 0}
         return

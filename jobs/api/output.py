@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from activity.sessions import sessions
+from activity.threads import in_thread
 from clusters.engines.interface import Stream, TaskName
 from jobs.api.history import find_attempt, get_attempt
 from jobs.lifecycle.states import JOB_LIFECYCLE
@@ -150,7 +150,7 @@ async def _events(actor: Any, job: Job, attempt: Attempt | None, cursor: str | N
             if answer.items:
                 yield Event(_page(answer, attempt), id=answer.cursor, event="log")
             is_idle = not answer.items and not answer.complete
-            if answer.complete or (is_idle and await sync_to_async(has_given_up_output)(attempt.id)):
+            if answer.complete or (is_idle and await in_thread(has_given_up_output, attempt.id)):
                 yield Event({"attempt": attempt.number}, id=answer.cursor, event="end")
                 return
 
@@ -163,7 +163,7 @@ async def _first_attempt(job: Job, is_over: Any) -> Attempt | None:
         return find_attempt(fresh, None), JOB_LIFECYCLE.is_terminal(fresh.state)
 
     while not is_over():
-        attempt, ended = await sync_to_async(look)()
+        attempt, ended = await in_thread(look)
         if attempt is not None or ended:
             return attempt
         await asyncio.sleep(0.5)

@@ -6,10 +6,10 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 
-from channels.db import database_sync_to_async
 from django.db import InterfaceError, OperationalError
 
 from activity import hints
+from activity.threads import in_thread
 from storage.logs.append import topic
 from storage.logs.read import ALL_STREAMS, LogFilter, LogPage, read_merged
 
@@ -28,7 +28,6 @@ async def follow(
     whether the reader may still read.
     """
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    read = database_sync_to_async(read_merged)
     quiet_seconds = 0.0
 
     def ring() -> None:
@@ -39,7 +38,9 @@ async def follow(
         while True:
             news.clear()
             try:
-                page = await read(attempt_id, cursor=cursor, limit=PAGE_ITEMS, wanted=wanted, bytes_max=PAGE_BYTES)
+                page = await in_thread(
+                    read_merged, attempt_id, cursor=cursor, limit=PAGE_ITEMS, wanted=wanted, bytes_max=PAGE_BYTES
+                )
             except (OperationalError, InterfaceError):  # The cursor stands: the reader only waits longer.
                 quiet_seconds += await _wait(news)
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Hashable, Mapping
 
 import pytest
 
@@ -30,9 +31,10 @@ class Log:
         self.write(f"O{out}.")
         self.write(f"E{err}.")
 
-    def fetch(self, since: str) -> bytes:
+    def fetch(self, since: str, bytes_max: int = 0) -> bytes:
         self.asked.append(since)
-        return b"".join(f"{at} {text}\n".encode() for at, text in self.lines if at >= since)
+        found = b"".join(f"{at} {text}\n".encode() for at, text in self.lines if at >= since)
+        return found[:bytes_max] if bytes_max else found
 
 
 @pytest.fixture
@@ -71,8 +73,80 @@ def test_a_reader_that_goes_on_asks_for_what_is_new(log: Log) -> None:
     log.frame("O", 5, b"second")
     answer = read(log, reader, 5, ended=False)
     assert answer.chunks == (LogChunk(5, b"second"),)
-    assert log.asked == ["", log.lines[0][0]]
+    assert log.asked == ["", "2026-01-01T09:59:58Z"], "from a little before the last line"
     assert not answer.complete
+
+
+def test_a_stream_that_never_printed_is_not_sought_in_the_whole_log_again(log: Log) -> None:
+    reader = LogReader()
+    log.frame("O", 0, b"first")
+    for stream in Stream:
+        read(log, reader, 0, stream, ended=False)
+    log.frame("E", 0, b"at last")
+    assert read(log, reader, 0, Stream.ERR, ended=False).chunks == (LogChunk(0, b"at last"),)
+    assert read(log, reader, 5, ended=False).chunks == ()
+    assert log.asked == ["", "2026-01-01T09:59:58Z"]
+
+
+def look(log: Log, reader: LogReader, *, ended: bool = False, slowest: float = 0.0) -> Mapping[Stream, Hashable]:
+    return reader.look("pod", ended=ended, slowest=slowest, fetch=log.fetch)
+
+
+def test_a_look_marks_what_went_on_and_serves_the_reads_that_follow(log: Log) -> None:
+    reader = LogReader()
+    nothing = look(log, reader)
+    log.frame("O", 0, b"first")
+    first = look(log, reader)
+    assert (first[Stream.OUT] != nothing[Stream.OUT], first[Stream.ERR]) == (True, nothing[Stream.ERR])
+    asked = len(log.asked)
+    assert read(log, reader, 0, ended=False).chunks == (LogChunk(0, b"first"),)
+    assert len(log.asked) == asked
+    assert look(log, reader) == first
+    for part in range(7):
+        log.frame("O", 5 + part * 10_000, b"x" * 10_000)
+    assert look(log, reader)[Stream.OUT] != first[Stream.OUT], "more than a look takes"
+    assert sum(len(chunk.data) for chunk in read(log, reader, 5, ended=False).chunks) == 70_000
+    log.end(out=70_005)
+    running, over = look(log, reader), look(log, reader, ended=True)
+    assert over != running
+    assert read(log, reader, 70_005).complete
+    asked = len(log.asked)
+    assert look(log, reader, ended=True) == over
+    assert len(log.asked) == asked
+
+
+def test_a_container_that_is_silent_is_asked_less_often(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 1_000.0
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    reader = LogReader()
+    asked = {}
+    for phase, slowest, looks in (("active", 0.0, 9), ("silent", 0.0, 100), ("many", 20.0, 100)):
+        before = len(log.asked)
+        for _ in range(looks):
+            look(log, reader, slowest=slowest)
+            clock += 1.0
+        asked[phase] = len(log.asked) - before
+    assert asked["active"] == 9
+    assert 25 <= asked["silent"] <= 50
+    assert asked["many"] == 5
+    log.frame("O", 0, b"again")
+    clock += 20.0
+    look(log, reader, slowest=20.0)
+    before = len(log.asked)
+    clock += 1.0
+    look(log, reader, slowest=20.0)
+    assert len(log.asked) == before + 1, "what has just printed is asked each time"
+
+
+def test_an_end_that_no_line_says_is_believed_only_by_the_whole_log(log: Log) -> None:
+    reader = LogReader()
+    log.frame("O", 0, b"0123")
+    read(log, reader, 0, ended=False)
+    log.frame("O", 4, b"4567")
+    log.end(out=8)
+    log.lines[1:] = [("2026-01-01T09:00:00.000000000Z", text) for _, text in log.lines[1:]]  # The node's clock was set back.
+    answer = read(log, reader, 4)
+    assert (answer.chunks, answer.complete) == ((LogChunk(4, b"4567"),), True)
 
 
 def test_what_the_node_rotated_away_has_a_marker(log: Log) -> None:

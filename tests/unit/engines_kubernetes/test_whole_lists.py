@@ -24,12 +24,16 @@ class SlowCache(Cache):
     def is_list_quick(self) -> bool:
         return self._listed_at == 0
 
+    def relist(self) -> int:
+        version = super().relist()
+        self._list_seconds = 2.0
+        return version
+
 
 def slow(*answers: Answer | OSError, listed_seconds_ago: float) -> SlowCache:
     """A copy whose last list was so long ago."""
     cache = SlowCache(Server(*answers).api(), "/x", "a=b")
     cache.relist()
-    cache._list_seconds = 2.0
     cache._listed_at = time.monotonic() - listed_seconds_ago
     return cache
 
@@ -43,9 +47,8 @@ def heard_of(cache: Cache) -> Cache:
 def taken(lists: WholeLists) -> Lists | None:
     """What there is once the thread that makes lists has ended."""
     assert lists.take() is None
-    thread = lists._thread
-    assert thread is not None
-    thread.join(PATIENCE_SECONDS)
+    if (thread := lists._thread) is not None:  # It may have ended already.
+        thread.join(PATIENCE_SECONDS)
     return lists.take()
 
 

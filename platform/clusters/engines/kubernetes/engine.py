@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -30,6 +30,7 @@ from clusters.engines.interface import (
     Inventory,
     LogChunks,
     LogCursor,
+    LogStreamName,
     NotRunning,
     Observations,
     OutputFile,
@@ -51,11 +52,11 @@ from clusters.engines.kubernetes.config import KubernetesConfig
 from clusters.engines.kubernetes.gates import Gates
 from clusters.engines.kubernetes.gpu_exporter import GpuExporters
 from clusters.engines.kubernetes.inventory import take_inventory
-from clusters.engines.kubernetes.logs import LogReader, read_raw
+from clusters.engines.kubernetes.logs import Fetch, LogReader, read_raw
 from clusters.engines.kubernetes.metrics import ClusterMeter
 from clusters.engines.kubernetes.observing import AttemptView
 from clusters.engines.kubernetes.outputs import PodOutputs
-from clusters.engines.kubernetes.pods import Pods, in_order, is_task, pod_name
+from clusters.engines.kubernetes.pods import Pods, in_order, in_parallel, is_task, pod_name
 from clusters.engines.kubernetes.record import Gate, GateUnreadable
 from clusters.engines.kubernetes.starting import Starter
 from clusters.engines.kubernetes.stopping import Stopper
@@ -63,6 +64,7 @@ from clusters.engines.kubernetes.tenancy import Tenancy
 from clusters.engines.settings import Finding
 
 _PURGE_SECONDS = 3_600.0
+_LOOKS_SHARE = 0.5  # Of the requests that may be made, for logs of containers that print nothing.
 AGAIN_SECONDS = 5.0  # After no answer to one of several.
 
 Item = TypeVar("Item", Workload, Stop, AttemptId)
@@ -134,7 +136,7 @@ class KubernetesEngine:
             if pod is None and gate.has_pods:
                 return self._logs.cut_off(name, stream, start)
             ended = pod is not None and states.is_over(pod)
-            if pod is None or not ({"running", "terminated"} & set(states.container_status(pod).get("state") or {})):
+            if pod is None or not states.has_log(pod) or (not ended and states.is_out_of_contact(pod)):
                 return LogChunks((), start, complete=ended, drained=True)
             try:
                 return self._read_log(name, gate, pod, stream, start, ended=ended)
@@ -144,6 +146,28 @@ class KubernetesEngine:
     def inventory(self) -> Inventory:
         with _reachable():
             return take_inventory(self.api, self.config)
+
+    def log_marks(self, streams: Sequence[LogStreamName]) -> Sequence[Hashable]:
+        """Raises EngineUnreachable where no container could be asked; where some could not, their marks are new ones."""
+        slowest = len(self._pod_cache.objects()) / (self.config.requests_per_second * _LOOKS_SHARE)
+        found: dict[tuple[AttemptId, TaskName], Mapping[Stream, Hashable]] = {}
+        failures: list[EngineUnreachable] = []
+
+        def look(container: tuple[AttemptId, TaskName]) -> None:
+            try:
+                with _reachable():
+                    found[container] = self._look_at_log(*container, slowest)
+            except NotFound:
+                found[container] = dict.fromkeys(Stream, time.monotonic())
+            except EngineUnreachable as error:
+                found[container] = dict.fromkeys(Stream, time.monotonic())
+                failures.append(error)
+
+        containers = list(dict.fromkeys((attempt, task) for attempt, task, _ in streams))
+        in_parallel(look, containers, self.config.parallel)
+        if failures and len(failures) == len(containers):
+            raise failures[0]
+        return [found[attempt, task][stream] for attempt, task, stream in streams]
 
     # --- More abilities ----------------------------------------------------------------------------------------------
 
@@ -246,15 +270,28 @@ class KubernetesEngine:
                 pod = self._pods.read(gate.namespace, name)
         return gate, pod if pod is not None and is_task(gate, place, pod) else None
 
+    def _look_at_log(self, attempt: AttemptId, task: TaskName, slowest: float) -> Mapping[Stream, Hashable]:
+        """Marks of both streams. What has no log to ask for has a mark by which `logs` says so once."""
+        gate, pod = self._find(attempt, task)
+        if gate is None or pod is None or not gate.framed:
+            return dict.fromkeys(Stream, time.monotonic())
+        ended = states.is_over(pod)
+        if not states.has_log(pod) or (not ended and states.is_out_of_contact(pod)):
+            return dict.fromkeys(Stream, ("no log", ended))
+        return self._logs.look(f"{attempt}/{task}", ended=ended, slowest=slowest, fetch=self._fetch_of(pod))
+
     def _read_log(self, name: str, gate: Gate, pod: Json, stream: Stream, start: int, *, ended: bool) -> LogChunks:
         if not gate.framed:
             if stream is Stream.ERR:
                 return LogChunks((), start, complete=ended, drained=True)
             return read_raw(self._pods.log(pod, "", timestamps=False), start, ended=ended, quota=gate.log_quota_bytes)
 
-        def fetch(since: str) -> bytes:
+        return self._logs.read(name, stream, start, quota=gate.log_quota_bytes, ended=ended, fetch=self._fetch_of(pod))
+
+    def _fetch_of(self, pod: Json) -> Fetch:
+        def fetch(since: str, bytes_max: int) -> bytes:
             try:
-                return self._pods.log(pod, since, timestamps=True)
+                return self._pods.log(pod, since, timestamps=True, bytes_max=bytes_max)
             except NotFound:
                 raise
             except ApiRefused as refusal:
@@ -262,7 +299,7 @@ class KubernetesEngine:
                     return b""
                 raise
 
-        return self._logs.read(name, stream, start, quota=gate.log_quota_bytes, ended=ended, fetch=fetch)
+        return fetch
 
 
 @contextlib.contextmanager

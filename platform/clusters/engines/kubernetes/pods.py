@@ -144,9 +144,10 @@ class Pods:
             with contextlib.suppress(Conflict):
                 self._api.delete(path, options)
 
-    def log(self, pod: Json, since: str, *, timestamps: bool) -> bytes:
-        """What the kubelet has of the container's log. Raises NotFound, ApiRefused."""
-        return self._api.text(f"{_path(pod)}/log", container=names.CONTAINER, timestamps=timestamps, sinceTime=since or None)
+    def log(self, pod: Json, since: str, *, timestamps: bool, bytes_max: int = 0) -> bytes:
+        """What the kubelet has of the container's log; of that, with `bytes_max`, its beginning. Raises NotFound, ApiRefused."""
+        query = {"sinceTime": since or None, "limitBytes": bytes_max or None}
+        return self._api.text(f"{_path(pod)}/log", container=names.CONTAINER, timestamps=timestamps, **query)
 
     def _patch(self, namespace: str, name: str, document: Json) -> None:
         with contextlib.suppress(NotFound):

@@ -174,6 +174,11 @@ def container_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return _status_of(pod, CONTAINER)
 
 
+def has_log(pod: Mapping[str, Any]) -> bool:
+    """Whether the task's container has run, so that its kubelet may have output of it."""
+    return bool({"running", "terminated"} & set(container_status(pod).get("state") or {}))
+
+
 def _status_of(pod: Mapping[str, Any], container: str, among: str = "containerStatuses") -> Mapping[str, Any]:
     found = (pod.get("status") or {}).get(among) or []
     return next((item for item in found if item.get("name") == container), {})

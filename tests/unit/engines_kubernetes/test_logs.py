@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Hashable, Mapping
 
 import pytest
@@ -92,7 +93,8 @@ def look(log: Log, reader: LogReader, *, ended: bool = False, slowest: float = 0
     return reader.look("pod", ended=ended, slowest=slowest, fetch=log.fetch)
 
 
-def test_a_look_marks_what_went_on_and_serves_the_reads_that_follow(log: Log) -> None:
+def test_a_look_marks_what_went_on_and_serves_the_reads_that_follow(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", itertools.count(1_000.0).__next__)
     reader = LogReader()
     nothing = look(log, reader)
     log.frame("O", 0, b"first")

@@ -31,7 +31,8 @@ _REMEMBERED = 20_000  # Containers of which times are kept in memory, some 300 b
 _AHEAD_SECONDS = 10.0  # Within this time, what was fetched beside something else serves a read.
 _LOOK_BYTES = 64 * 1024  # A look that finds more keeps nothing: the read that follows fetches it all.
 _SKEW = timedelta(seconds=2)  # Lines of the two streams may be written in another order than their times say.
-_ACTIVE_SECONDS = 10.0  # What printed so recently is looked at each time.
+_LOOK_SECONDS = 0.5  # Between two looks at a container that runs.
+_ACTIVE_SECONDS = 10.0  # What printed so recently is looked at as often as that.
 _SILENT_SHARE, _SILENT_SECONDS_MAX = 0.1, 4.0  # What was silent for longer, after this part of the time; and at most.
 _ROTATED = "The node rotated the container's log before these bytes were read."
 _CUT_OFF = "The container went before its last output was written down: some may be missing."
@@ -128,7 +129,7 @@ def _is_due(memory: _Memory, now: float, *, ended: bool, slowest: float) -> bool
     if not memory.marks or memory.has_ended < ended:
         return True
     silence = now - memory.news_at
-    wait = 0.0 if silence < _ACTIVE_SECONDS else max(slowest, min(_SILENT_SECONDS_MAX, silence * _SILENT_SHARE))
+    wait = _LOOK_SECONDS if silence < _ACTIVE_SECONDS else max(slowest, min(_SILENT_SECONDS_MAX, silence * _SILENT_SHARE))
     return not ended and now - memory.looked_at >= wait
 
 

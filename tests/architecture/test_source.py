@@ -38,6 +38,34 @@ def product_calls():
                 yield path, node
 
 
+# Asynchronous methods of querysets and models, and the wrapper of Channels.
+ASYNCHRONOUS_QUERIES = frozenset(
+    [
+        "aget",
+        "acreate",
+        "aget_or_create",
+        "aupdate_or_create",
+        "abulk_create",
+        "abulk_update",
+        "acount",
+        "aiterator",
+        "alatest",
+        "aearliest",
+        "afirst",
+        "alast",
+        "aaggregate",
+        "aexists",
+        "aupdate",
+        "adelete",
+        "ain_bulk",
+        "asave",
+        "arefresh_from_db",
+        "database_sync_to_async",
+    ]
+)
+ENDS_WITH_ITS_REQUEST = ("platform/upstream/django.py", "platform/webapi/middleware.py")
+
+
 def test_no_text_is_run_as_code_or_handed_to_a_shell():
     found = []
     for path, call in product_calls():
@@ -109,6 +137,19 @@ def test_no_query_updates_a_state_outside_the_door():
             texts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
             if "state" in texts:
                 found.append(place(path, call))
+
+    assert not found
+
+
+def test_asynchronous_code_keeps_no_connection_of_the_database():
+    """A thread that is bound to its request keeps what it was given of the pool: 17 open streams were all that there could be."""
+    found = []
+    for path, call in product_calls():
+        name = str(path.relative_to(ROOT))
+        word = dotted(call.func).rpartition(".")[2]
+        is_bound = word == "sync_to_async" and not any(word.arg == "thread_sensitive" for word in call.keywords)
+        if (is_bound and not name.startswith(ENDS_WITH_ITS_REQUEST)) or word in ASYNCHRONOUS_QUERIES:
+            found.append(f"{place(path, call)}: {word}; use activity.threads.in_thread")
 
     assert not found
 

@@ -13,6 +13,7 @@ from clusters.engines.kubernetes.engine import KubernetesEngine
 from kernel.config import Config
 
 _WATCHES = 2
+_WORKS = 3  # That go on beside each other in one process, each with `parallel` requests: verbs, looks at pods, looks at logs.
 
 
 def build(cluster_id: uuid.UUID, config: Config, *, cluster: Mapping[str, Any], credentials: str = "") -> KubernetesEngine:
@@ -35,7 +36,7 @@ def build(cluster_id: uuid.UUID, config: Config, *, cluster: Mapping[str, Any], 
 
 def open_engine(config: KubernetesConfig) -> KubernetesEngine:
     """Make an engine of a whole configuration."""
-    transport = ClientTransport(config.kubeconfig, connections=config.parallel + _WATCHES)
+    transport = ClientTransport(config.kubeconfig, connections=_WORKS * config.parallel + _WATCHES)
     api = Api(
         transport,
         rate=config.requests_per_second,

@@ -6,10 +6,9 @@ import uuid
 
 from images.services import resolved_images
 from jobs.lifecycle.states import JOB_LIFECYCLE
-from jobs.loading.specs import load_spec, mount_requests
+from jobs.loading.specs import READ_AT_ONCE, load_spec, mount_requests, preload_specs
 from jobs.models import Job
-from kernel.errors import InvalidInput
-from storage.services.mounts import resolve_mounts
+from storage.services.mounts import volumes_held
 
 
 def images_in_use() -> frozenset[str]:
@@ -21,12 +20,12 @@ def images_in_use() -> frozenset[str]:
 
 def volumes_in_use() -> frozenset[uuid.UUID]:
     """Volumes that jobs with an attempt on an engine have mounted. Jobs that wait find out when they start."""
-    held: set[uuid.UUID] = set()
+    wanted: set[tuple[uuid.UUID, str]] = set()
     rows = Job.objects.filter(state__in=[state for state in JOB_LIFECYCLE.live_states if state != "queued"])
-    for spec_id, tenant_id in set(rows.values_list("spec_id", "tenant_id")):
-        for mount in mount_requests(load_spec(spec_id)):
-            try:
-                held.update(ref.volume_id for ref in resolve_mounts(tenant_id=tenant_id, mounts=[mount]))
-            except InvalidInput:
-                continue
-    return frozenset(held)
+    mounting = rows.filter(spec__document__contains='"volume"').order_by()  # Each mount names one; few jobs have any.
+    found = sorted(set(mounting.values_list("spec_id", "tenant_id")))
+    for start in range(0, len(found), READ_AT_ONCE):
+        part = found[start : start + READ_AT_ONCE]
+        preload_specs(spec_id for spec_id, _ in part)
+        wanted.update((tenant_id, mount.volume) for spec_id, tenant_id in part for mount in mount_requests(load_spec(spec_id)))
+    return volumes_held(wanted)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from clusters.engines.interface import MountRef, Place
 from kernel.errors import FieldError, InvalidInput
@@ -142,24 +142,44 @@ def volumes_meant(wanted: Collection[tuple[uuid.UUID, str]]) -> dict[tuple[uuid.
     What means nothing, or more than one, is left out. Two queries for 250 names.
     """
     found: dict[tuple[uuid.UUID, str], MeantVolume] = {}
-    asked = sorted(wanted, key=str)
-    for start in range(0, len(asked), _MEANT_AT_ONCE):
-        part = asked[start : start + _MEANT_AT_ONCE]
-        names = {text.rpartition("/")[2] for _, text in part}
-        ids = {volume_id for volume_id in map(_as_id, names) if volume_id is not None}
-        rows = Volume.objects.filter(is_deleted=False).filter(Q(name__in=names) | Q(id__in=ids))
-        volumes = list(rows.annotate(cluster_name=F("cluster__name")))
-        slugs = {tenant_id: facts.slug for tenant_id, facts in tenant_facts({volume.tenant_id for volume in volumes}).items()}
+    for part, rows in _named(wanted):
+        volumes = list(rows.filter(is_deleted=False).annotate(cluster_name=F("cluster__name")))
         meant: dict[object, MeantVolume] = {}
-        for volume in volumes:
-            known = MeantVolume(volume.id, place_of(volume), volume.cluster_name or "")
-            texts = (str(volume.id), f"{slugs[volume.tenant_id]}/{volume.name}", (volume.tenant_id, volume.name))
-            meant.update(dict.fromkeys(texts, known))
+        for volume, (*texts, _) in _with_names(volumes):  # Names of tenants are not unique.
+            meant.update(dict.fromkeys(texts, MeantVolume(volume.id, place_of(volume), volume.cluster_name or "")))
         for tenant_id, text in part:
             told = meant.get((tenant_id, text)) or meant.get(text)
             if told is not None:
                 found[tenant_id, text] = told
     return found
+
+
+def volumes_held(wanted: Collection[tuple[uuid.UUID, str]]) -> frozenset[uuid.UUID]:
+    """All volumes that a job of these tenants may have mounted by these names: also those that were deleted meanwhile, or whose
+    grant was withdrawn. Two queries for 250 names."""
+    held: set[uuid.UUID] = set()
+    for part, rows in _named(wanted):
+        asked = {*part, *(text for _, text in part)}
+        held.update(volume.id for volume, texts in _with_names(list(rows.filter(removed_at=None))) if asked & {*texts})
+    return frozenset(held)
+
+
+def _named(wanted: Collection[tuple[uuid.UUID, str]]) -> Iterator[tuple[Sequence[tuple[uuid.UUID, str]], QuerySet[Volume]]]:
+    """Some of them at a time, with all volumes that may be meant."""
+    asked = sorted(wanted, key=str)
+    for start in range(0, len(asked), _MEANT_AT_ONCE):
+        part = asked[start : start + _MEANT_AT_ONCE]
+        names = {text.rpartition("/")[2] for _, text in part}
+        ids = {volume_id for volume_id in map(_as_id, names) if volume_id is not None}
+        yield part, Volume.objects.filter(Q(name__in=names) | Q(id__in=ids))
+
+
+def _with_names(volumes: Sequence[Volume]) -> Iterator[tuple[Volume, Sequence[object]]]:
+    """Each with what it may be called by: its id, its name in its own tenant, and its name behind its tenant's slug or name."""
+    owners = tenant_facts({volume.tenant_id for volume in volumes})
+    for volume in volumes:
+        owner, name = owners[volume.tenant_id], volume.name
+        yield volume, (str(volume.id), (owner.id, name), f"{owner.slug}/{name}", f"{owner.name}/{name}")
 
 
 def _as_id(text: str) -> uuid.UUID | None:

@@ -195,6 +195,7 @@ COLUMNS = {
     "submitted at": "提交时间",
     "tags": "标记",
     "taints": "污点",
+    "tasks max": "任务数上限",
     "target id": "对象编号",
     "target kind": "对象类型",
     "target name": "对象名称",

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from clusters.engines.interface import MountRef, Place
 from kernel.errors import FieldError, InvalidInput
@@ -143,10 +143,11 @@ def volumes_meant(wanted: Collection[tuple[uuid.UUID, str]]) -> dict[tuple[uuid.
     """
     found: dict[tuple[uuid.UUID, str], MeantVolume] = {}
     for part, rows in _named(wanted):
-        volumes = list(rows.filter(is_deleted=False).annotate(cluster_name=F("cluster__name")))
+        volumes = list(rows.filter(is_deleted=False).select_related("cluster"))
         meant: dict[object, MeantVolume] = {}
         for volume, (*texts, _) in _with_names(volumes):  # Names of tenants are not unique.
-            meant.update(dict.fromkeys(texts, MeantVolume(volume.id, place_of(volume), volume.cluster_name or "")))
+            cluster = volume.cluster.name if volume.cluster is not None else ""
+            meant.update(dict.fromkeys(texts, MeantVolume(volume.id, place_of(volume), cluster)))
         for tenant_id, text in part:
             told = meant.get((tenant_id, text)) or meant.get(text)
             if told is not None:

@@ -5,7 +5,8 @@ attempts each of them is visited within n / BATCH_ATTEMPTS passes, rounded up, a
 such a round follow each other without a wait.
 
 Where the engine can tell which streams went on (`SupportsLogMarks`), only those streams are asked for output; what printed
-nothing costs a look at its files and no statement. Once in WHOLE_SECONDS all are asked, whatever the marks say.
+nothing costs a look and no statement. Once in WHOLE_SECONDS all are asked, whatever the marks say; less often where that takes
+long, as at a cluster that is asked over the network: it has a WHOLE_SHARE of the time.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from storage.logs import LogSource, PumpCounts, pump
 
 BATCH_ATTEMPTS = 500
 WHOLE_SECONDS = 60.0
+WHOLE_SHARE = 1 / 20
 
 
 @dataclass(slots=True)
 class _Round:
     """Where this process stands with the streams of a cluster. Lost with the process, it costs one round without knowledge."""
 
-    began_at: float = field(default_factory=time.monotonic)
+    began_at: float = field(default_factory=time.monotonic)  # The last round in which all were asked.
+    whole_seconds: float = 0.0  # So long that one took.
+    is_whole: bool = True
     after: uuid.UUID | None = None  # The last attempt of the window before.
     tasks: dict[uuid.UUID, tuple[TaskName, ...]] = field(default_factory=dict)  # Tasks of an attempt are made with it.
     marks: dict[LogStreamName, Hashable] = field(default_factory=dict)  # Of streams whose output was stored up to there.
@@ -40,9 +44,12 @@ class _Round:
         """Begin anew, and forget what is not live any more."""
         self.after = None
         self.tasks = {attempt_id: tasks for attempt_id, tasks in self.tasks.items() if attempt_id in self.visited}
-        is_old = time.monotonic() - self.began_at > WHOLE_SECONDS
-        self.marks = {} if is_old else {name: mark for name, mark in self.marks.items() if name[0] in self.visited}
-        self.began_at = time.monotonic() if is_old else self.began_at
+        now = time.monotonic()
+        if self.is_whole:
+            self.whole_seconds = now - self.began_at
+        self.is_whole = now - self.began_at > max(WHOLE_SECONDS, self.whole_seconds / WHOLE_SHARE)
+        self.marks = {} if self.is_whole else {name: mark for name, mark in self.marks.items() if name[0] in self.visited}
+        self.began_at = now if self.is_whole else self.began_at
         self.visited = set()
 
 

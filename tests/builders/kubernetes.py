@@ -21,6 +21,7 @@ Of a `Cluster` (`tools/kubernetes/cluster.py`), what tests use most:
     create(document), delete(document), kubectl(*words, text="")
     namespace(prefix, labels)           a context manager: restricted Pod Security, and gone afterwards
     pod(namespace, name), wait_for_pod(namespace, name, *phases), logs(namespace, name)
+    drop("INPUT"), pass_all()           of packets between this machine and the control plane
     control_plane                       kill(name), stop(name), start(name), wait_ready(); kubelets are in `nodes`
     nodes[0]                            kill("kubelet"), start("kubelet"), cut_off(), reconnect(), drop("INPUT"), pass_all(),
                                         power_off(), power_on(), set_gpus(4), import_image(archive), ctr(*words), registries

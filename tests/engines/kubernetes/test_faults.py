@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tools.kubernetes.cluster import Cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300), resets_before_handshakes]
+FLAPS = 12
 LOST_SECONDS = 120.0  # The control plane believes a node for 40 to 50 seconds.
 
 
@@ -123,7 +124,9 @@ def test_a_network_that_loses_answers_and_flaps_starts_nothing_twice(
     is_over = threading.Event()
 
     def flap() -> None:
-        while not is_over.is_set():
+        for _ in range(FLAPS):
+            if is_over.is_set():
+                break
             for chain in ("INPUT", "OUTPUT"):
                 cluster.drop(chain)
             time.sleep(0.7)

@@ -206,3 +206,15 @@ def test_a_full_log_store_is_told_once_and_costs_no_output(quay: Quay, monkeypat
     for job in jobs:
         (attempt,) = quay.attempts(job)
         assert read_tail(attempt.id, TaskName("worker", 0), Stream.OUT, size_bytes=100) == "hello\n"
+
+
+def test_rounds_that_ask_all_have_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds_now = 1_000.0
+    monkeypatch.setattr("time.monotonic", lambda: seconds_now)
+    round_ = pump._Round(began_at=seconds_now)
+    whole = []
+    for seconds in (30, 100, 400, 100, 30, 500):  # The first asks all, and takes 30: another is due 600 after it began.
+        seconds_now += seconds
+        round_.end()
+        whole.append(round_.is_whole)
+    assert whole == [False, False, False, True, False, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from clusters.engines.fake import Script
 from jobs.loading.in_use import volumes_in_use
@@ -15,7 +16,7 @@ from tests.factories.tenants import SYSTEM, make_tenant, now
 pytestmark = pytest.mark.database
 
 
-def test_what_running_jobs_have_mounted_stays_in_use(quay: Quay, django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]
+def test_what_running_jobs_have_mounted_stays_in_use(quay: Quay, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     other, tenant = make_tenant("lenders"), quay.cast.tenant
     deleted, lent, waiting = make_volume(tenant, "deleted"), make_volume(other, "lent"), make_volume(tenant, "waiting")
     make_volume(other, "deleted")

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 import pytest
 
-from clusters.engines.interface import LogChunk, Stream
+from clusters.engines.interface import EngineUnreachable, LogChunk, Stream
 from clusters.engines.kubernetes.logs import LogReader, parse, read_raw
 from clusters.engines.kubernetes.wrapper import read_frame
 
@@ -138,6 +138,23 @@ def test_a_container_that_is_silent_is_asked_less_often(log: Log, monkeypatch: p
     clock += 1.0
     look(log, reader, slowest=20.0)
     assert len(log.asked) == before + 1, "what has just printed is asked each time"
+
+
+def test_a_look_without_an_answer_leaves_the_marks_as_they_were(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", itertools.count(1_000.0).__next__)
+    reader = LogReader()
+    log.frame("O", 0, b"first")
+    marks = look(log, reader)
+
+    def unreachable(since: str, bytes_max: int) -> bytes:
+        raise EngineUnreachable("no answer")
+
+    with pytest.raises(EngineUnreachable):
+        reader.look("pod", ended=False, slowest=0.0, fetch=unreachable)
+    assert reader.last_marks("pod") == marks
+    log.frame("O", 5, b"second")
+    assert look(log, reader) != marks
+    assert read(log, reader, 5, ended=False).chunks == (LogChunk(5, b"second"),)
 
 
 def test_an_end_that_no_line_says_is_believed_only_by_the_whole_log(log: Log) -> None:

@@ -132,7 +132,7 @@ class KubernetesEngine:
             gate, pod = self._find(attempt, task)
             if gate is None:
                 return LogChunks((), start, complete=True, drained=True)
-            name = f"{attempt}/{task}"
+            name = _log_name(attempt, task)
             if pod is None and gate.has_pods:
                 return self._logs.cut_off(name, stream, start)
             ended = pod is not None and states.is_over(pod)
@@ -148,7 +148,8 @@ class KubernetesEngine:
             return take_inventory(self.api, self.config)
 
     def log_marks(self, streams: Sequence[LogStreamName]) -> Sequence[Hashable]:
-        """Raises EngineUnreachable where no container could be asked; where some could not, their marks are new ones."""
+        """Raises EngineUnreachable where no container could be asked; where some could not, their marks stay what they were, so
+        that the others are read."""
         slowest = len(self._pod_cache.objects()) / (self.config.requests_per_second * _LOOKS_SHARE)
         found: dict[tuple[AttemptId, TaskName], Mapping[Stream, Hashable]] = {}
         failures: list[EngineUnreachable] = []
@@ -160,7 +161,8 @@ class KubernetesEngine:
             except NotFound:
                 found[container] = dict.fromkeys(Stream, time.monotonic())
             except EngineUnreachable as error:
-                found[container] = dict.fromkeys(Stream, time.monotonic())
+                known = self._logs.last_marks(_log_name(*container))
+                found[container] = known or dict.fromkeys(Stream, time.monotonic())
                 failures.append(error)
 
         containers = list(dict.fromkeys((attempt, task) for attempt, task, _ in streams))
@@ -278,7 +280,7 @@ class KubernetesEngine:
         ended = states.is_over(pod)
         if not states.has_log(pod) or (not ended and states.is_out_of_contact(pod)):
             return dict.fromkeys(Stream, ("no log", ended))
-        return self._logs.look(f"{attempt}/{task}", ended=ended, slowest=slowest, fetch=self._fetch_of(pod))
+        return self._logs.look(_log_name(attempt, task), ended=ended, slowest=slowest, fetch=self._fetch_of(pod))
 
     def _read_log(self, name: str, gate: Gate, pod: Json, stream: Stream, start: int, *, ended: bool) -> LogChunks:
         if not gate.framed:
@@ -300,6 +302,11 @@ class KubernetesEngine:
                 raise
 
         return fetch
+
+
+def _log_name(attempt: AttemptId, task: TaskName) -> str:
+    """Of a container's log among all."""
+    return f"{attempt}/{task}"
 
 
 @contextlib.contextmanager

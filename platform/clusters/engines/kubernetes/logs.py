@@ -98,6 +98,10 @@ class LogReader:
                 _look(memory, now, ended=ended, fetch=fetch)
             return memory.marks
 
+    def last_marks(self, task: str) -> Mapping[Stream, Hashable]:
+        """The marks of the last look that had an answer; empty without one."""
+        return self._remember(task).marks
+
     def cut_off(self, task: str, stream: Stream, cursor: int, chunks: tuple[LogChunk, ...] = ()) -> LogChunks:
         """The log of a container that has ended, or is gone, and of which nothing but these chunks can be read."""
         if self._remember(task).ends.get(_STREAMS[stream]) != cursor:
@@ -143,6 +147,9 @@ def _look(memory: _Memory, now: float, *, ended: bool, fetch: Fetch) -> None:
     else:
         memory.ahead.clear()
         memory.marks = dict.fromkeys(_STREAMS, (now, ended))
+    for stream, tag in _STREAMS.items():
+        if memory.marks[stream] == before.get(stream):
+            memory.ahead.pop(tag, None)  # Nobody will ask for it.
     if memory.marks != before:
         memory.news_at = now
 

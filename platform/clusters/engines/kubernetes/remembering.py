@@ -7,6 +7,7 @@ question to the cluster, holds as long as these do.
 
 from __future__ import annotations
 
+import operator
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Settled:
         seen = self._seen.get(gate.attempt_id)
         if seen is None or seen.gate is not gate or len(seen.pods) != len(pods):
             return None
-        return seen.observation if all(map(_is_same, seen.pods, pods)) else None
+        return seen.observation if all(map(operator.is_, seen.pods, pods)) else None
 
     def note(self, gate: Gate, pods: Sequence[Json], observation: AttemptObservation) -> None:
         """Remember it, if it is settled."""
@@ -84,7 +85,3 @@ def is_settled(gate: Gate, pods: Sequence[Json], observation: AttemptObservation
 def _is_due(gate: Gate, pod: Json) -> bool:
     is_asleep = gate.together and names.STARTED not in (pod["metadata"].get("annotations") or {})
     return is_asleep or states.is_gated(pod) or states.waits_for_code(pod) or states.find_trouble(pod) is not None
-
-
-def _is_same(older: Json, newer: Json) -> bool:
-    return older is newer

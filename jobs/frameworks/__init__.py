@@ -5,7 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from jobs.frameworks.interface import Framework, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.interface import (
+    Deciding,
+    Framework,
+    FrameworkJob,
+    FrameworkRole,
+    GangPlan,
+    ReadyCheck,
+    RoleShape,
+    TaskPlan,
+)
 
 NONE = "none"  # What a job has that names no framework.
 
@@ -35,4 +44,15 @@ def framework_names() -> tuple[str, ...]:
     return tuple(_ALL)
 
 
-__all__ = ["Framework", "FrameworkJob", "FrameworkRole", "GangPlan", "RoleShape", "TaskPlan", "framework_names", "get_framework"]
+__all__ = [
+    "Deciding",
+    "Framework",
+    "FrameworkJob",
+    "FrameworkRole",
+    "GangPlan",
+    "ReadyCheck",
+    "RoleShape",
+    "TaskPlan",
+    "framework_names",
+    "get_framework",
+]

@@ -5,7 +5,7 @@ fills in. It reads no clock, setting or database; the same job compiles to the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,8 +24,21 @@ class RoleShape:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadyCheck:
+    """When a task is ready: a port of its own is open, a GET of `path` at it is answered well, or it wrote a text."""
+
+    port: str = ""
+    path: str = ""
+    log: str = ""
+    seconds: int = 0  # How long that may take from its start; 0: as long as others wait for it.
+
+
+@dataclass(frozen=True, slots=True)
 class FrameworkRole:
-    """A role of an attempt: how many tasks really run, and what each executes."""
+    """A role of an attempt: how many tasks really run, and what each executes.
+
+    `max_retry` None leaves to the framework how often a task's command is started again alone.
+    """
 
     name: str
     count: int
@@ -38,6 +51,10 @@ class FrameworkRole:
     shm_bytes: int = 0
     min_failed: int | None = 1  # Failed tasks that end the job; None where no number does.
     min_succeeded: int | None = None  # Succeeded tasks that end it; None where no number does.
+    count_min: int = 1  # The least that the job asked for.
+    ready: ReadyCheck | None = None
+    start_after_ready: tuple[str, ...] = ()
+    max_retry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,7 @@ class FrameworkJob:
     user: str = ""
     key: str = field(default="", repr=False)
     chief: str | None = None
+    signal_target: str = "programs"  # Of `kernel.signals.SignalTarget`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +104,27 @@ class GangPlan:
     files: Mapping[str, Text] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """`chief`: its end decides, where it is there; else all roles do. `vital`: roles without which the chief gets nowhere."""
+
+    chief: str | None = None
+    vital: frozenset[str] = frozenset()
+
+
 class Framework(Protocol):
     """One module of `jobs/frameworks`; stateless."""
 
     name: str
     page: str  # What docs/environment.md says of its variables, from a heading on; empty: it sets none of its own.
     reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
-    default_chief: str | None  # The role whose end decides, where the job names none.
+    takes_start_rules: bool  # Whether roles may have `ready`, `start_after_ready` and `max_retry`.
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        """Which of these roles decide the end of a job that says nothing of it itself."""
+        ...
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         """What tasks of the role run when the job says nothing; None where it must."""
         ...
 

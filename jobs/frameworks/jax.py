@@ -11,11 +11,12 @@ else of JAX:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
-from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from clusters.engines.interface import AddressOf, PortOf, Text
+from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.environment import lay_out
+from jobs.frameworks.interface import Deciding, FrameworkJob, GangPlan, RoleShape
 from kernel.errors import FieldError
 
 PORT = "berth-jax"
@@ -44,9 +45,12 @@ class Jax:
     name = "jax"
     page = PAGE
     reserved_env = frozenset({"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"})
-    default_chief: str | None = None
+    takes_start_rules = True
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
@@ -59,14 +63,9 @@ class Jax:
             "JAX_COORDINATOR_ADDRESS": (AddressOf(first, 0), ":", PortOf(first, 0, PORT)),
             "JAX_NUM_PROCESSES": (str(layout.world_size),),
         }
-        return GangPlan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), {HOSTS_FILE: layout.hosts_file})
-
-    def _task(self, layout: Layout, shared: Mapping[str, Text], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
-        return TaskPlan(
-            name=TaskName(role.name, index),
-            argv=tuple((argument,) for argument in role.argv),
-            env={**own_environment(layout, rank, role, index), **shared, "JAX_PROCESS_ID": (str(rank),)},
-            ports=(*role.ports, PORT) if rank == 0 else role.ports,
+        return gang(
+            layout,
+            lambda rank, role, index: TaskRun(env={**shared, "JAX_PROCESS_ID": (str(rank),)}, ports=(PORT,) if rank == 0 else ()),
         )
 
 

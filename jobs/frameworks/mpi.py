@@ -9,13 +9,13 @@ Slots of a task: its whole GPUs, else its whole cores, at least one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, TextPart
 from clusters.engines.interface import Text as TaskText
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
 from kernel.errors import FieldError
 from kernel.words import Text
 
@@ -53,9 +53,12 @@ class Mpi:
     name = "mpi"
     page = PAGE
     reserved_env = frozenset({"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_agent"})
-    default_chief: str | None = LAUNCHER
+    takes_start_rules = False
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding(LAUNCHER)
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         """Roles that only take ranks have nothing to do before."""
         return None if role == LAUNCHER else ":"
 

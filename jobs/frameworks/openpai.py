@@ -7,14 +7,14 @@ its ports here in place of numbers, as in `SynPort:synport;http:http,http-2`. `b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text, TextPart
 from jobs import bounds
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, listed, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
 from kernel.errors import FieldError
 
 ROLE_NAME = "PAI_CURRENT_TASK_ROLE_NAME"
@@ -28,9 +28,12 @@ class OpenPai:
     name = "openpai"
     page = Path(__file__).with_name("openpai.md").read_text(encoding="utf-8")
     reserved_env: frozenset[str] = frozenset()
-    default_chief: str | None = None
+    takes_start_rules = False
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from clusters.engines.interface import TaskName
-from jobs.frameworks.environment import HOSTS_FILE, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.environment import lay_out
+from jobs.frameworks.interface import Deciding, FrameworkJob, GangPlan, RoleShape
 from kernel.errors import FieldError
 
 
@@ -14,26 +14,19 @@ class Plain:
     name = "none"
     page = ""
     reserved_env: frozenset[str] = frozenset()
-    default_chief: str | None = None
+    takes_start_rules = True
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return []
 
     def compile(self, job: FrameworkJob) -> GangPlan:
-        layout = lay_out(job)
-        tasks = tuple(
-            TaskPlan(
-                name=TaskName(role.name, index),
-                argv=tuple((argument,) for argument in role.argv),
-                env=own_environment(layout, rank, role, index),
-                ports=role.ports,
-            )
-            for rank, role, index in layout.tasks()
-        )
-        return GangPlan(tasks, {HOSTS_FILE: layout.hosts_file})
+        return gang(lay_out(job), lambda rank, role, index: TaskRun())
 
 
 FRAMEWORK = Plain()

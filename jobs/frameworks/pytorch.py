@@ -6,11 +6,12 @@ and sets RANK and WORLD_SIZE anew for each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
-from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from clusters.engines.interface import AddressOf, PortOf, Text
+from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.environment import lay_out
+from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from kernel.errors import FieldError
 
 PORT = "berth-torch"
@@ -40,9 +41,12 @@ class PyTorch:
             *("PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"),
         }
     )
-    default_chief: str | None = None
+    takes_start_rules = True
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
@@ -64,17 +68,13 @@ class PyTorch:
             "PET_MASTER_ADDR": address,
             "PET_MASTER_PORT": port,
         }
-        return GangPlan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), {HOSTS_FILE: layout.hosts_file})
-
-    def _task(self, layout: Layout, shared: Mapping[str, Text], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
-        number: Text = (str(rank),)
-        own = {"RANK": number, "PET_NODE_RANK": number, "PET_NPROC_PER_NODE": (str(max(1, role.gpu_millis // 1000)),)}
-        return TaskPlan(
-            name=TaskName(role.name, index),
-            argv=tuple((argument,) for argument in role.argv),
-            env={**own_environment(layout, rank, role, index), **shared, **own},
-            ports=(*role.ports, PORT) if rank == 0 else role.ports,
-        )
+        return gang(layout, lambda rank, role, index: _run(shared, rank, role))
 
 
 FRAMEWORK = PyTorch()
+
+
+def _run(shared: Mapping[str, Text], rank: int, role: FrameworkRole) -> TaskRun:
+    number: Text = (str(rank),)
+    own = {"RANK": number, "PET_NODE_RANK": number, "PET_NPROC_PER_NODE": (str(max(1, role.gpu_millis // 1000)),)}
+    return TaskRun(env={**shared, **own}, ports=(PORT,) if rank == 0 else ())

@@ -8,7 +8,7 @@ finds the tasks as in framework mpi. The image needs python3 where a step is sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text
 from jobs import bounds
 from jobs.frameworks import mpi_agent
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, listed, own_environment
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
 from jobs.frameworks.slurm_array import read_array
 from jobs.frameworks.slurm_steps import compressed
 from kernel.errors import FieldError
@@ -63,9 +63,12 @@ class Slurm:
     name = "slurm"
     page = Path(__file__).with_name("slurm.md").read_text(encoding="utf-8")
     reserved_env = PLACED
-    default_chief: str | None = None
+    takes_start_rules = False
 
-    def default_command(self, role: str) -> str | None:
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:

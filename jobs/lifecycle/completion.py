@@ -3,7 +3,7 @@
 Per role two thresholds: `min_failed` failed tasks fail the job, `min_succeeded` succeeded tasks make it succeed; `never` switches
 a threshold off. The defaults: one failed task fails the job, and it succeeds when every task has ended. With a **chief role**,
 its end decides: one failed chief fails the job, all chiefs succeeded make it succeed, and the other roles decide nothing
-unless they say so.
+unless they say so, or the framework's chief gets nowhere without them (TensorFlow's parameter servers).
 
 | kind of job | rules |
 |---|---|
@@ -19,7 +19,7 @@ make a decision from none.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -76,8 +76,9 @@ CONTINUE = Decision(None)
 def decide_completion(spec: HasCompletion, states: Mapping[str, Sequence[TaskState]]) -> Decision:
     """Decide from the states of all tasks, by role. Tasks that were stopped count as ended, neither failed nor succeeded."""
     chief = chief_of(spec, states)
+    vital = get_framework(spec.framework).completion(states).vital
     for name, tasks in states.items():
-        least = _min_failed(spec, name, chief)
+        least = _min_failed(spec, name, chief, vital)
         if least is not None and _count(tasks, TaskState.FAILED) >= least:
             return Decision(False, "task_failed", name)
     for name, tasks in states.items():
@@ -87,17 +88,17 @@ def decide_completion(spec: HasCompletion, states: Mapping[str, Sequence[TaskSta
     return _when_all_ended(states, chief)
 
 
-def chief_of(spec: HasCompletion, roles: Container[str]) -> str | None:
+def chief_of(spec: HasCompletion, roles: Collection[str]) -> str | None:
     """The role whose end decides: the job's own choice, else what its framework is built around; None if it has none such."""
-    chief = spec.completion.chief or get_framework(spec.framework).default_chief
+    chief = spec.completion.chief or get_framework(spec.framework).completion(roles).chief
     return chief if chief is not None and chief in roles else None
 
 
-def _min_failed(spec: HasCompletion, role: str, chief: str | None) -> int | None:
+def _min_failed(spec: HasCompletion, role: str, chief: str | None, vital: Collection[str]) -> int | None:
     rule = spec.completion.roles.get(role)
     if rule is not None and rule.min_failed is not None:
         return None if rule.min_failed == "never" else rule.min_failed
-    return 1 if chief is None or role == chief else None
+    return 1 if chief is None or role == chief or role in vital else None
 
 
 def _min_succeeded(spec: HasCompletion, role: str, chief: str | None, count: int) -> int | None:

@@ -301,6 +301,17 @@ _LIBRARIES = (
 )
 
 _PROGRAMS = (
+    of_user("package_absent", Text("Package not in the image", "镜像缺少软件包"),
+        "The image lacks a package that the framework of the job needs.",
+        Text("Add what the last line of the log names, or choose another image.",
+            "请添加日志最后一行指出的软件包，或选择其他镜像。"),
+        "`framework: ray` on an image without Ray.", reaction=Reaction.NEVER,
+        patterns=(r"(?m:^berth: not installed in the image: )",)),
+    of_user("not_ready", Text("Not ready in time", "未按时就绪"),
+        "A task, or another one that it waited for, was not ready in time.",
+        Text("Look at the log of the task that the line names; where it needs longer, raise `timeout` of its `ready`.",
+            "请查看该行指出的任务的日志；若其需要更长时间，请提高其 `ready` 的 `timeout`。"),
+        "a server whose port is another one than `ready` says.", patterns=(r"(?m:^berth: not ready after )",)),
     of_user("code_fetch_failed", Text("Code not fetched", "未能取得代码"), "Git could not read the code of another job.",
         Text("The last line of the log says what to change: the address, the ref, the secret or its host key.",
             "日志的最后一行说明了需要修改的内容：地址、引用、密钥或其主机密钥。"),

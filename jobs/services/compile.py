@@ -32,13 +32,14 @@ from images.pinning import host_of, pin_at_start, pinned_location
 from images.services import build_plan, resolved_images
 from images.services.accounts import accounts_at
 from jobs.frameworks import get_framework
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, ReadyCheck
 from jobs.lifecycle.completion import chief_of
 from jobs.loading.specs import load_spec, mount_requests, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.spec.model import JobSpec
+from jobs.spec.model import JobSpec, Role
 from kernel.config import current
 from kernel.errors import BerthError
+from kernel.signals import SignalTarget
 from storage.services.checkpoints import location_of
 from storage.services.code import resolve_code
 from storage.services.mounts import resolve_mounts
@@ -159,6 +160,10 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
                     shm_bytes=role.resources.shm_bytes,
                     min_failed=_threshold(spec, name, "min_failed", 1),
                     min_succeeded=_threshold(spec, name, "min_succeeded", None),
+                    count_min=role.replicas.min,
+                    ready=_ready_check(role),
+                    start_after_ready=role.start_after_ready,
+                    max_retry=role.max_retry,
                 )
                 for name, role in spec.roles.items()
             ),
@@ -173,8 +178,14 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             user=around.users.get(job.user_id, ""),
             key=_attempt_key(attempt.id),
             chief=chief_of(spec, spec.roles),
+            signal_target=spec.checkpoint.signal_target if spec.checkpoint is not None else SignalTarget.PROGRAMS,
         )
     )
+
+
+def _ready_check(role: Role) -> ReadyCheck | None:
+    ready = role.ready
+    return None if ready is None else ReadyCheck(ready.port or "", ready.path or "", ready.log or "", ready.timeout_seconds)
 
 
 def _threshold(spec: JobSpec, role: str, name: Literal["min_failed", "min_succeeded"], default: int | None) -> int | None:

@@ -68,6 +68,12 @@ def _role(role: Role) -> dict[str, Any]:
         document["ports"] = list(role.ports)
     if role.env:
         document["env"] = dict(role.env)
+    if role.ready is not None:
+        document["ready"] = {**_given(role.ready, ("port", "path", "log")), "timeout": role.ready.timeout_seconds}
+    if role.start_after_ready:
+        document["start_after_ready"] = list(role.start_after_ready)
+    if role.max_retry is not None:
+        document["max_retry"] = role.max_retry
     return document
 
 

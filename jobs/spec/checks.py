@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobs import bounds, frameworks
 from jobs.spec.model import JobSpec, RoleCompletion, Shell
+from jobs.spec.problems import Problem
+from jobs.spec.starting import check_starting, refuse_start_rules
+from jobs.spec.translation import Location
 from jobs.spec.values import shown
 from kernel import limits
-from kernel.words import Saying, Text
+from kernel.words import Text
 
-Location = tuple[str | int, ...]
 RESERVED_PREFIX = "BERTH_"
 REFERENCE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What a shell would replace: `$HOME`, `${HOME}`."""
-
-
-class Problem(NamedTuple):
-    """A place, and the rest of a FieldError."""
-
-    location: Location
-    code: str
-    message: Saying
-    hint: Saying = ""
 
 
 Check = Callable[[JobSpec, frozenset[str]], Iterator[Problem]]
@@ -376,7 +369,10 @@ def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]
         name: frameworks.RoleShape(role.replicas.min, role.replicas.max, role.resources.gpu.millis, role.ports)
         for name, role in spec.roles.items()
     }
-    for field in frameworks.get_framework(spec.framework).validate(shapes):
+    framework = frameworks.get_framework(spec.framework)
+    if not framework.takes_start_rules:
+        yield from refuse_start_rules(spec)
+    for field in framework.validate(shapes):
         location: tuple[Any, ...] = tuple(field.path.split("/")[1:])
         yield Problem(location, field.code, field.message, field.hint)
 
@@ -391,5 +387,6 @@ _CHECKS: tuple[Check, ...] = (
     _check_warning,
     _check_code,
     _check_dependencies,
+    check_starting,
     _check_framework,
 )

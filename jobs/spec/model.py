@@ -373,6 +373,21 @@ class ResourceAsk(Model):
         return Resources(cpu_millis=self.cpu_millis, memory_bytes=self.memory_bytes, gpu_millis=self.gpu.millis)
 
 
+class Ready(Model):
+    """When a task of the role is ready. Exactly one of port and log."""
+
+    port: PortName | None = Field(None, description="One of the role's ports: ready once the task listens at it.")
+    path: Annotated[str, _adapt(values.absolute_path("ready.path")), _shape("string", "/health", pattern="^/")] | None = Field(
+        None, description="With port: ready once a GET of this path is answered by 2xx or 3xx."
+    )
+    log: Annotated[str, _adapt(values.free_text("ready.log"))] | None = Field(
+        None, description="Ready once the task has written this text, on either stream."
+    )
+    timeout_seconds: Annotated[
+        int, _adapt(values.duration("timeout", 1, bounds.READY_SECONDS)), _any_of(*_DURATION_FORMS, examples=["5m", 300])
+    ] = Field(600, validation_alias="timeout", description="The task fails when it is not ready after this time.")
+
+
 class Role(Model):
     """One kind of task in a job."""
 
@@ -400,6 +415,15 @@ class Role(Model):
         (), description="Names of ports; each task gets a free number for each, in BERTH_PORT_<NAME>."
     )
     env: Environment = Field({}, description="Variables of this role only; they override the job's.")
+    ready: Ready | None = Field(None, description="When a task is ready, for roles that start after it. Default: at its start.")
+    start_after_ready: Annotated[tuple[RoleName, ...], _sequence("start_after_ready", bounds.ROLES)] = Field(
+        (), description="Roles all of whose tasks must be ready before the command of this role starts."
+    )
+    max_retry: Annotated[int, _adapt(values.whole("max_retry", 0, bounds.TASK_RETRIES))] | None = Field(
+        None,
+        description="How often the command of a task is started again, alone and in its place, when it fails. Default: what the "
+        "framework says, else 0.",
+    )
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from pydantic import Field, ValidationError
 
 from jobs import bounds
 from jobs.spec import model
-from jobs.spec.checks import Problem, check_environment, cross_check
+from jobs.spec.checks import check_environment, cross_check
 from jobs.spec.documents import check_document, pointer
 from jobs.spec.model import JobSpec, Model, Role
+from jobs.spec.problems import Problem
 from jobs.spec.translation import Location, existing, refusal, translate
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import keys_of

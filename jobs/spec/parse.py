@@ -22,7 +22,7 @@ from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
 from kernel.words import Text
 
-SHORTHAND = ("command", "shell", "replicas", "resources", "ports")
+SHORTHAND = ("command", "shell", "replicas", "resources", "ports", "ready", "max_retry")
 
 
 def parse_spec(document: object) -> JobSpec:
@@ -118,7 +118,7 @@ class _Reading:
         if isinstance(document.get("roles"), dict):
             framework = str(document.get("framework"))
             roles = {name: _without_none(role) for name, role in document["roles"].items()}
-            document["roles"] = {name: _with_command(name, roles[name], framework) for name in sorted(roles)}
+            document["roles"] = {name: _with_command(name, roles, framework) for name in sorted(roles)}
         if isinstance(document.get("placement"), dict):
             document["placement"] = _without_none(document["placement"])
         if isinstance(document.get("completion"), dict):
@@ -159,11 +159,12 @@ def _without_none(value: Any) -> Any:
     }
 
 
-def _with_command(name: str, role: Any, framework: str) -> Any:
+def _with_command(name: str, roles: Mapping[str, Any], framework: str) -> Any:
     """A role for which its framework has something to run need not say it."""
+    role = roles[name]
     if not isinstance(role, dict) or "command" in role or framework not in FRAMEWORKS:
         return role
-    command = get_framework(framework).default_command(name)
+    command = get_framework(framework).default_command(name, roles)
     return role if command is None else {"command": command, **role}
 
 

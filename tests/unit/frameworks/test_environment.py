@@ -106,13 +106,18 @@ def test_a_users_text_is_never_looked_into():
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
+    first_roles = {"mxnet": ("scheduler", "server"), "tensorflow": ("ps",)}.get(name, ("launcher",))
+    most = bounds.TENSORFLOW_TASKS if name == "tensorflow" else bounds.REPLICAS
+    roles = [a_role(first, 1) for first in first_roles]
     began = time.process_time()
-    plan = get_framework(name).compile(a_job(a_role("launcher", 1), a_role("worker", bounds.REPLICAS - 1, env={"A": "b"})))
-    assert len(plan.tasks) == bounds.REPLICAS
+    plan = get_framework(name).compile(a_job(*roles, a_role("worker", most - len(roles), env={"A": "b"})))
+    assert len(plan.tasks) == most
     assert time.process_time() - began < 10
-    first, last = plan.tasks[1].env, plan.tasks[-1].env
+    first, last = plan.tasks[len(roles)].env, plan.tasks[-1].env
     assert all(first[key] is last[key] for key in ("BERTH_JOB_ID", "BERTH_ROLES", "BERTH_WORLD_SIZE"))
-    assert "BERTH_WORKER_HOSTS" not in first  # Linux refuses one variable of more than 128 KiB; the file has them all.
+    assert (
+        name == "tensorflow" or "BERTH_WORKER_HOSTS" not in first
+    )  # Linux refuses one variable of more than 128 KiB; the file has them all.
 
 
 def test_lists_of_hosts_are_shared_too():

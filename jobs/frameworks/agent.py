@@ -1,0 +1,252 @@
+"""Lays out tasks, with what a framework has to do in them before and around their command.
+
+A framework says for each task what it is besides its command (`TaskRun`). Where that is no more than variables and ports, the
+command is the task's own program. Else `task_agent.py` is, which is sent along and told by BERTH_TASK_PLAN what to do: refuse an
+image that lacks a package, wait for other roles, start services, say that this task is ready, start a failed command again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clusters.engines.interface import AddressOf, CheckpointDir, FileOf, PortOf, TaskName, Text, TextPart
+from jobs.frameworks.environment import HOSTS_FILE, Layout, own_environment
+from jobs.frameworks.interface import FrameworkRole, GangPlan, ReadyCheck, TaskPlan
+
+AGENT_FILE = "berth-task.py"
+READY_FILE = "berth-ready"
+READY_PORT = "berth-ready"
+KEY = "BERTH_ATTEMPT_KEY"
+WAIT_SECONDS = 600  # Until a task is ready, where the job says nothing: the default of the start timeout.
+LONGER_SECONDS = 60  # That others wait for it: it knows best why it is not ready.
+_AGENT = Path(__file__).with_name("task_agent.py").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Stands for a folder below the task's private temporary one, which has a short path and goes with the task."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVariable:
+    """Stands for the value of a variable of the task: for secrets, which stand in no plan."""
+
+    name: str
+
+
+AgentText = tuple[TextPart | Scratch | OwnVariable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A module that python3 must find in the image, or a program on its path, and how to add it."""
+
+    name: str
+    install: str
+    module: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A program of the framework that runs beside the command. It is up when its port is open."""
+
+    name: str
+    argv: tuple[AgentText, ...]
+    port: str = ""  # One of the task's own.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """What a framework makes of one task. `command` None: the role's own; (): the services alone.
+
+    `after` are roles that are ready before anything of the task starts, `before_command` those before its command does.
+    `extra_env` are variables of the command and the services that only the task can complete. `loopback` takes the place of the
+    address 127.0.0.1 in them and in what the framework runs, for programs that refuse it.
+    """
+
+    env: Mapping[str, Text] = field(default_factory=dict)
+    ports: tuple[str, ...] = ()
+    command: tuple[AgentText, ...] | None = None
+    secret: bool = False  # The task gets the attempt's key.
+    prepares: bool = False  # The role's own command is run first, once.
+    requires: tuple[Requirement, ...] = ()
+    services: tuple[Service, ...] = ()
+    ready_port: str = ""  # Of the framework: the task is ready when it is open.
+    after: tuple[str, ...] = ()
+    before_command: tuple[str, ...] = ()
+    max_retry: int = 0  # Where the job says nothing.
+    extra_env: Mapping[str, AgentText] = field(default_factory=dict)
+    files: Mapping[str, AgentText] = field(default_factory=dict)  # Below the task's private folder.
+    loopback: str = ""
+    processes: tuple[Mapping[str, str], ...] = ()  # The command once for each, with these variables.
+
+
+def gang(layout: Layout, run_of: Callable[[int, FrameworkRole, int], TaskRun]) -> GangPlan:
+    """All tasks of an attempt; `run_of` gets rank, role and index of each."""
+    runs = [(rank, role, index, run_of(rank, role, index)) for rank, role, index in layout.tasks()]
+    awaited = {name for _, role, _, run in runs for name in (*_after(role, run), *run.before_command)}
+    tasks = tuple(_task(layout, rank, role, index, run, role.name in awaited) for rank, role, index, run in runs)
+    files: dict[str, Text] = {HOSTS_FILE: layout.hosts_file}
+    if any(task.argv[1:2] == ((FileOf(AGENT_FILE),),) for task in tasks):
+        files[AGENT_FILE] = (_AGENT,)
+    if awaited:
+        files[READY_FILE] = tuple(_ready_lines(layout, awaited))
+    return GangPlan(tasks, files)
+
+
+def _after(role: FrameworkRole, run: TaskRun) -> tuple[str, ...]:
+    return tuple(sorted({*run.after, *role.start_after_ready}))
+
+
+def _task(layout: Layout, rank: int, role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> TaskPlan:
+    plan = dict(_plan(role, index, run, is_awaited))
+    command = _command(role, run)
+    env = {**own_environment(layout, rank, role, index), **run.env}
+    argv: tuple[Text, ...] = tuple((argument,) for argument in role.argv)
+    if plan:
+        common = {"wait_seconds": _wait_seconds(layout), "signal_target": layout.job.signal_target}
+        env["BERTH_TASK_PLAN"] = _json({**plan, **common, "argv": list(command)}, _in_parts)
+        argv = (("python3",), (FileOf(AGENT_FILE),))
+        if "after" in plan or "before" in plan:
+            env["BERTH_READY_FILE"] = (FileOf(READY_FILE),)
+    elif run.command is not None:
+        argv = tuple(_plain(argument) for argument in run.command)
+    ports = (*role.ports, *run.ports, *((READY_PORT,) if is_awaited else ()))
+    secret_env = {KEY: layout.job.key} if run.secret else {}
+    return TaskPlan(TaskName(role.name, index), argv, env, tuple(dict.fromkeys(ports)), secret_env)
+
+
+def _wait_seconds(layout: Layout) -> int:
+    return LONGER_SECONDS + max([WAIT_SECONDS, *(role.ready.seconds for role in layout.roles if role.ready is not None)])
+
+
+def _command(role: FrameworkRole, run: TaskRun) -> tuple[AgentText, ...]:
+    return tuple((argument,) for argument in role.argv) if run.command is None else run.command
+
+
+def _plan(role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> Iterator[tuple[str, object]]:
+    """What the agent has to do besides running the command; nothing for most tasks."""
+    after = _after(role, run)
+    if after:
+        yield "after", list(after)
+    if run.before_command:
+        yield "before", list(run.before_command)
+    max_retry = run.max_retry if role.max_retry is None else role.max_retry
+    if max_retry:
+        yield "max_retry", max_retry
+    if run.prepares:
+        yield "prepare", [(argument,) for argument in role.argv]
+    if run.requires:
+        yield "requires", [_requirement(entry) for entry in run.requires]
+    if run.services:
+        yield "services", [_service(role.name, index, service) for service in run.services]
+    ready = role.ready or (ReadyCheck(port=run.ready_port) if run.ready_port else None)
+    if ready is not None and (is_awaited or role.ready is not None):
+        yield "ready", _check(role.name, index, ready)
+    if is_awaited:
+        yield "ready_port", PortOf(role.name, index, READY_PORT)
+    if run.extra_env or run.files or run.loopback:
+        yield "env", run.extra_env
+        yield "files", run.files
+        yield "loopback", run.loopback
+    if run.processes:
+        yield "processes", list(run.processes)
+
+
+def _requirement(entry: Requirement) -> dict[str, str]:
+    return {"name": entry.name, "install": entry.install, "module": entry.module, "program": entry.program}
+
+
+def _service(role: str, index: int, service: Service) -> dict[str, object]:
+    port: object = PortOf(role, index, service.port) if service.port else ""
+    return {"name": service.name, "argv": list(service.argv), "port": port}
+
+
+def _check(role: str, index: int, ready: ReadyCheck) -> dict[str, object]:
+    port: object = PortOf(role, index, ready.port) if ready.port else ""
+    return {"port": port, "path": ready.path, "log": ready.log, "seconds": ready.seconds}
+
+
+def _ready_lines(layout: Layout, awaited: set[str]) -> Iterator[TextPart]:
+    """Role, index, address and port of every task that others wait for."""
+    for _, role, index in layout.tasks():
+        if role.name in awaited:
+            yield f"{role.name} {index} "
+            yield AddressOf(role.name, index)
+            yield " "
+            yield PortOf(role.name, index, READY_PORT)
+            yield "\n"
+
+
+def _plain(argument: AgentText) -> Text:
+    parts = tuple(part for part in argument if not isinstance(part, Scratch | OwnVariable))
+    assert len(parts) == len(argument), "a command that needs the agent has no plan"
+    return parts
+
+
+# --- JSON with places in it ------------------------------------------------------------------------------------------
+
+
+def json_text(value: object) -> Text:
+    """JSON in which the engine fills in addresses, ports and paths, none of which needs escaping.
+
+    Lists and mappings are those of JSON; a tuple is a text of parts and becomes one string."""
+    return _json(value, _as_string)
+
+
+def _json(value: object, encode: Callable[[tuple[object, ...]], Iterator[TextPart]]) -> Text:
+    parts: list[TextPart] = []
+    for part in _encoded(value, encode):
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _encoded(value: object, encode: Callable[[tuple[object, ...]], Iterator[TextPart]]) -> Iterator[TextPart]:
+    if isinstance(value, Mapping):
+        for number, (name, entry) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{json.dumps(name)}: "
+            yield from _encoded(entry, encode)
+        yield "}" if value else "{}"
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield ", " if number else "["
+            yield from _encoded(entry, encode)
+        yield "]" if value else "[]"
+    elif isinstance(value, tuple):
+        yield from encode(value)
+    elif isinstance(value, PortOf):
+        yield from _as_string((value,))
+    else:
+        yield json.dumps(value)
+
+
+def _as_string(text: tuple[object, ...]) -> Iterator[TextPart]:
+    yield '"'
+    for part in text:
+        if isinstance(part, str):
+            yield json.dumps(part)[1:-1]
+        else:
+            assert isinstance(part, AddressOf | PortOf | FileOf | CheckpointDir), "only the agent knows this part"
+            yield part
+    yield '"'
+
+
+def _in_parts(text: tuple[object, ...]) -> Iterator[TextPart]:
+    """A list of strings, and of mappings for what the agent fills in or may replace."""
+    for number, part in enumerate(text):
+        yield ", " if number else "["
+        if isinstance(part, Scratch | OwnVariable):
+            yield json.dumps({"scratch" if isinstance(part, Scratch) else "env": part.name})
+        elif isinstance(part, AddressOf):
+            yield from ('{"address": ', *_as_string((part,)), "}")
+        else:
+            yield from _as_string((part,))
+    yield "]" if text else "[]"

@@ -1,0 +1,57 @@
+"""Which roles a framework takes: said once, refused in the same words for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from jobs.frameworks.interface import RoleShape
+from kernel.errors import FieldError
+from kernel.words import Text
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLaw:
+    """`is_single`: one task, never more."""
+
+    is_required: bool = False
+    is_single: bool = False
+
+
+REQUIRED = RoleLaw(is_required=True)
+SINGLE = RoleLaw(is_required=True, is_single=True)
+AT_MOST_ONE = RoleLaw(is_single=True)
+ANY = RoleLaw()
+
+
+def check_roles(
+    framework: str, laws: Mapping[str, RoleLaw], roles: Mapping[str, RoleShape], *, takes_others: bool = False
+) -> Iterator[FieldError]:
+    """Roles that are missing, there once too often, or none of the framework's; `takes_others`: any other role is welcome."""
+    for name, law in laws.items():
+        if law.is_required and name not in roles:
+            yield FieldError(
+                "/roles",
+                "role_missing",
+                Text(f"A job of framework {framework} needs a role {name}.", f"框架 {framework} 的作业需要角色 {name}。"),
+                Text(f"Add roles: {{{name}: ...}}.", f"请添加 roles: {{{name}: ...}}。"),
+            )
+        if law.is_single and name in roles and roles[name].replicas_max != 1:
+            count = roles[name].replicas_max
+            yield FieldError(
+                f"/roles/{name}/replicas",
+                "role_single",
+                Text(
+                    f"Role {name} of framework {framework} is one task, not {count}.",
+                    f"框架 {framework} 的角色 {name} 只能有一个任务，而非 {count} 个。",
+                ),
+                Text("Write replicas: 1.", "请写 replicas: 1。"),
+            )
+    for name in roles:
+        if name not in laws and not takes_others:
+            yield FieldError(
+                f"/roles/{name}",
+                "role_unknown",
+                Text(f"Framework {framework} has no role {name}.", f"框架 {framework} 没有角色 {name}。"),
+                Text(f"Its roles: {', '.join(laws)}.", f"其角色：{', '.join(laws)}。"),
+            )

@@ -1,0 +1,89 @@
+"""What must hold of `ready`, `start_after_ready` and `max_retry`: that the tasks of a job can all begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jobs.spec.model import JobSpec, Ready
+from jobs.spec.problems import Problem
+from jobs.spec.values import shown
+from kernel.words import Text
+
+
+def check_starting(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
+    """Readiness that can be found out, of roles that are there, and no role that waits for itself."""
+    if "roles" in broken:
+        return
+    for name, role in spec.roles.items():
+        if role.ready is not None and "role_parts" not in broken:
+            yield from _check_ready(name, role.ready, role.ports)
+        for index, other in enumerate(role.start_after_ready):
+            if other not in spec.roles:
+                yield Problem(
+                    ("roles", name, "start_after_ready", index),
+                    "unknown_role",
+                    Text(f"The job has no role {shown(other)}.", f"作业没有角色 {shown(other)}。"),
+                    Text(f"Its roles: {', '.join(spec.roles)}.", f"其角色：{', '.join(spec.roles)}。"),
+                )
+    waits = {name: role.start_after_ready for name, role in spec.roles.items()}
+    for name in spec.roles:
+        circle = find_circle(name, waits)
+        if circle and name == min(circle):
+            path = " -> ".join((*circle, circle[0]))
+            yield Problem(
+                ("roles", name, "start_after_ready"),
+                "circular",
+                Text(f"Roles wait for each other, so that none starts: {path}.", f"角色相互等待，均无法启动：{path}。"),
+                Text("Remove one of them from start_after_ready.", "请从 start_after_ready 中去掉其中一个。"),
+            )
+
+
+def refuse_start_rules(spec: JobSpec) -> Iterator[Problem]:
+    """For frameworks that start the programs of their tasks in a way of their own."""
+    for name, role in spec.roles.items():
+        given = {"ready": role.ready, "start_after_ready": role.start_after_ready, "max_retry": role.max_retry}
+        for key in [key for key, value in given.items() if value]:
+            yield Problem(
+                ("roles", name, key),
+                "framework",
+                Text(f"Framework {spec.framework} does not take {key}.", f"框架 {spec.framework} 不支持 {key}。"),
+                Text(f"Remove {key}, or use another framework.", f"请去掉 {key}，或使用其他框架。"),
+            )
+
+
+def _check_ready(role: str, ready: Ready, ports: tuple[str, ...]) -> Iterator[Problem]:
+    if (ready.port is None) == (ready.log is None):
+        yield Problem(
+            ("roles", role, "ready"),
+            "ready_check",
+            Text(f"ready of role {role} needs either port or log.", f"角色 {role} 的 ready 须填写 port 或 log 之一。"),
+            Text("Write ready: {port: NAME} or ready: {log: TEXT}.", "请写 ready: {port: 名称} 或 ready: {log: 文本}。"),
+        )
+    elif ready.path is not None and ready.port is None:
+        yield Problem(
+            ("roles", role, "ready", "path"),
+            "ready_check",
+            Text("ready.path is only of use with ready.port.", "ready.path 只能与 ready.port 一起使用。"),
+            Text("Remove it, or add port.", "请去掉，或添加 port。"),
+        )
+    if ready.port is not None and ready.port not in ports:
+        yield Problem(
+            ("roles", role, "ready", "port"),
+            "unknown_port",
+            Text(f"Role {role} has no port {shown(ready.port)}.", f"角色 {role} 没有端口 {shown(ready.port)}。"),
+            Text(f"Add it: ports: [{ready.port}].", f"请添加：ports: [{ready.port}]。"),
+        )
+
+
+def find_circle(start: str, waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The shortest way from a role back to itself along what it waits for; () where there is none."""
+    paths: list[tuple[str, ...]] = [(start,)]
+    seen: set[str] = set()
+    for path in paths:
+        for other in waits.get(path[-1], ()):
+            if other == start:
+                return path
+            if other not in seen:
+                seen.add(other)
+                paths.append((*path, other))
+    return ()

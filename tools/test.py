@@ -29,6 +29,7 @@ DEBIAN = {
     "buildah": "/usr/bin/buildah",
     "busybox-static": "/bin/busybox",
     "openmpi-bin": "/usr/bin/mpirun",
+    "openjdk-17-jre-headless": "/usr/share/doc/openjdk-17-jre-headless",
     "python3-torch": "/usr/lib/python3/dist-packages/torch/__init__.py",
     "chromium": "/usr/bin/chromium",
     "fonts-noto-cjk": "/usr/share/doc/fonts-noto-cjk",

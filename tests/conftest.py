@@ -92,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # `tools/testrun.py` reads only files that say the marker of a stage.
-SAID = ("database", "engines", "alone", "browser", "kubernetes")
+SAID = ("database", "engines", "alone", "browser", "kubernetes", "frameworks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.kubernetes.programs import LOWEST
@@ -29,14 +30,6 @@ from tools.progress import Stop, say_error, step
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "tests" / "frameworks" / "requirements"
-# The large ones first. Framework -> the module that its programs import.
-FRAMEWORKS: Mapping[str, str] = {
-    "tensorflow": "tensorflow",
-    "ray": "ray",
-    "spark": "pyspark",
-    "dask": "distributed",
-    "mxnet": "mxnet",
-}
 MARK = "complete"  # Of an environment that is whole; in it is how large it is, in MiB.
 SAID_LINES = 4  # Of pip, after a failure.
 INSTALL_SECONDS_MAX = 1_800  # One takes a minute or two; at the lowest priority on a busy machine, several times that.
@@ -46,6 +39,24 @@ BEGINNING = b"""#!/bin/sh
 ' '''
 """
 OTHERS = 0o005  # What everybody else needs of a folder, to read it and pass through.
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What its environment is made for: a package of its requirements, and the module that programs import."""
+
+    package: str
+    module: str
+
+
+# The large ones first.
+FRAMEWORKS: Mapping[str, Framework] = {
+    "tensorflow": Framework("tensorflow-cpu", "tensorflow"),
+    "ray": Framework("ray", "ray"),
+    "spark": Framework("pyspark", "pyspark"),
+    "dask": Framework("distributed", "distributed"),
+    "mxnet": Framework("mxnet", "mxnet"),
+}
 
 
 class Environments:
@@ -66,6 +77,10 @@ class Environments:
         """Where the environment of a framework is, or will be."""
         content = "\n".join([*self._packages(name), sys.version])
         return self.folder / f"{name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+    def version(self, name: str) -> str:
+        """Of the framework, as its requirements pin it."""
+        return dict(line.split("==") for line in self._packages(name))[FRAMEWORKS[name].package]
 
     def missing(self, names: Sequence[str] = tuple(FRAMEWORKS)) -> list[str]:
         return [name for name in names if not (self.path(name) / MARK).exists()]

@@ -42,6 +42,7 @@ sys.path.insert(0, str(ROOT))
 from tests.builders import prepared  # noqa: E402 - the root comes first.
 from tests.servers import ServerError, servers  # noqa: E402
 from tools import capabilities, remains, rerun  # noqa: E402
+from tools.frameworks import Environments  # noqa: E402
 from tools.kubernetes.programs import Programs  # noqa: E402
 from tools.progress import Stop  # noqa: E402
 
@@ -54,6 +55,7 @@ COUNTED = ("passed", "failed", "skipped")
 FAILED_TESTS, NO_TESTS = 1, 5  # Exit status of pytest after failures, and when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 CHECK_SECONDS_MAX = 2_400  # They wait for all that is at a higher priority.
+MAKING_SECONDS_MAX = 1_800  # The same for the environments of frameworks, which take two minutes of a machine at rest.
 ENDING_SECONDS_MAX = 30  # For the reports of a stage that was told to end, and its servers.
 LONGER = 10  # Times the limits, with full lengths.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
@@ -144,7 +146,7 @@ class Stage:
 STAGES = (
     Stage(
         "plain",
-        "not database and not engines and not browser and not kubernetes",
+        "not database and not engines and not browser and not kubernetes and not frameworks",
         with_servers=False,
         seconds_max=4_500,  # Beside all that wait.
         computes=True,
@@ -176,6 +178,15 @@ STAGES = (
         waits=True,
         names="engines",
     ),
+    Stage(
+        "frameworks",
+        "frameworks",
+        with_servers=True,
+        seconds_max=1_500,
+        single=True,  # They share a platform, and what they start takes what memory there is.
+        names="frameworks",
+        folder="tests/frameworks",
+    ),
     Stage("browser", "browser", with_servers=True, seconds_max=1_500, by_file=True, names="browser", folder="tests/browser"),
     Stage(
         "engines-sqlite",
@@ -201,6 +212,7 @@ STAGES = (
         is_long=True,
     ),
 )
+FRAMEWORKS = "frameworks"  # The stage before which environments are made.
 FOR_A_CHECK = ("plain", "sqlite")
 CHECKS: dict[str, Sequence[str]] = {
     "ruff": ("ruff", "check", "."),
@@ -273,9 +285,10 @@ def main() -> int:
         if any(stage.name == "browser" or stage.waits or stage.alone or stage.single for stage in stages):
             _build_portal()
         threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor())
+        making = _start_environments(waiting, folder)
         try:
             beside = threads.submit(_run_lane, computing, checks, start, folder, is_beside=bool(waiting))
-            results += _run_lane(waiting, [], start, folder)
+            results += _run_lane(waiting, [], start, folder, making=making)
             _raise_priorities()
             results[:0] = beside.result()
             results += _run_lane([stage for stage in stages if stage.alone], [], start, folder)
@@ -368,10 +381,30 @@ def _build_kubernetes() -> None:
         print(refusal, file=sys.stderr)
 
 
+def _start_environments(stages: Sequence[Stage], folder: Path) -> Running | None:
+    """Have what is missing of the environments of frameworks made beside the stages that come before these. Where one cannot be
+    made its tests are skipped, which the report shows; why is told before the stage."""
+    names = [stage.name for stage in stages]
+    if FRAMEWORKS not in names or not (missing := Environments.cached().missing()):
+        return None
+    is_first = names[0] == FRAMEWORKS
+    print(f"\n=== environments: of {', '.join(missing)}{'' if is_first else ', told when they are needed'}", flush=True)
+    command = [sys.executable, "-m", "tools.frameworks", *missing]
+    output = None if is_first else folder / "environments.txt"
+    return _start("environments", command, os.environ, output, None, MAKING_SECONDS_MAX, priority=LOW)
+
+
 def _run_lane(
-    stages: Sequence[Stage], checks: Sequence[str], start: StartStage, folder: Path, *, is_beside: bool = False
+    stages: Sequence[Stage],
+    checks: Sequence[str],
+    start: StartStage,
+    folder: Path,
+    *,
+    is_beside: bool = False,
+    making: Running | None = None,
 ) -> list[Result]:
-    """Run stages one after the other, with static checks beside them, on servers of their own."""
+    """Run stages one after the other, with static checks beside them, on servers of their own. The stage of frameworks waits
+    until their environments are made."""
     results: list[Result] = []
     with contextlib.ExitStack() as stack:
         environment: Mapping[str, str] = {}
@@ -386,6 +419,8 @@ def _run_lane(
         for stage in stages:
             if _is_ending.is_set():
                 break
+            if making is not None and stage.name == FRAMEWORKS:
+                making.finish()
             results.append(start(stage, environment if stage.with_servers else {}, is_beside=is_beside).finish())
         return [*results, *(check.finish() for check in checking)]
 

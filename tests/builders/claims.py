@@ -58,7 +58,7 @@ def engines_met(item: pytest.Item) -> set[str]:
         met |= {kind for engine in engines._engines.values() if (kind := _kind_of(engine))}
         if engines._factories != engines.FOUND:
             met.add("fake")
-    if not met and any(item.get_closest_marker(name) for name in ("engines", "browser", "kubernetes")):
+    if not met and any(item.get_closest_marker(name) for name in ("engines", "browser", "kubernetes", "frameworks")):
         met.add("real")
     if "real" in met and item.get_closest_marker("simulated_gpus"):
         met = met - {"real"} | {"simulated"}

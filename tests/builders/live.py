@@ -245,6 +245,7 @@ class LivePlatform:
         self.token = ""
         self.process: subprocess.Popen[bytes] | None = None
         self.release: Path | None = None  # The server to start, when it is not the one of this checkout.
+        self.through: Sequence[str] = ()  # The command line that becomes the server's: what its process is to see first.
         if os.geteuid() == 0:
             user = service_user()
             for folder in (self.data_dir, self._crash_file.parent):
@@ -297,7 +298,7 @@ class LivePlatform:
         }
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(release / "manage.py"), "serve", "--bootstrap"],
+                [*self.through, sys.executable, str(release / "manage.py"), "serve", "--bootstrap"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment, start_new_session=True,
             )  # fmt: skip
 
@@ -517,12 +518,13 @@ class LivePlatform:
 
 
 @contextlib.contextmanager
-def running_platform(*, release: Path | None = None, **settings: str) -> Iterator[LivePlatform]:
-    """A platform on new data while the block runs. `release`: the server to begin with, when not the one of this checkout."""
+def running_platform(*, release: Path | None = None, through: Sequence[str] = (), **settings: str) -> Iterator[LivePlatform]:
+    """A platform on new data while the block runs. `release`: the server to begin with, when not the one of this checkout.
+    `through`: a command line that becomes the one of the server."""
     place = short_folder("live")
     place.chmod(0o711)
     platform = LivePlatform(place, **settings)
-    platform.release = release
+    platform.release, platform.through = release, through
     try:
         platform.start()
         yield platform

@@ -282,11 +282,11 @@ def main() -> int:
         checks = [name for name in CHECKS if name in wanted]
         computing = [stage for stage in stages if stage.computes]
         waiting = [stage for stage in stages if not stage.computes and not stage.alone]
-        if any(stage.name == "browser" or stage.waits or stage.alone or stage.single for stage in stages):
-            _build_portal()
         threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor())
-        making = _start_environments(waiting, folder)
         try:
+            making = _start_environments(waiting, folder)
+            if any(stage.name == "browser" or stage.waits or stage.alone or stage.single for stage in stages):
+                _build_portal()
             beside = threads.submit(_run_lane, computing, checks, start, folder, is_beside=bool(waiting))
             results += _run_lane(waiting, [], start, folder, making=making)
             _raise_priorities()
@@ -422,6 +422,8 @@ def _run_lane(
             if making is not None and stage.name == FRAMEWORKS:
                 making.finish()
             results.append(start(stage, environment if stage.with_servers else {}, is_beside=is_beside).finish())
+        if making is not None and making.process.returncode is None:
+            making.finish()
         return [*results, *(check.finish() for check in checking)]
 
 

@@ -117,3 +117,32 @@ def test_a_stage_whose_programs_are_not_built_is_left_out_and_said(
     assert "kube-apiserver" in capsys.readouterr().out
     monkeypatch.setattr(testrun.Programs, "missing", lambda _: [])
     assert "kubernetes" in testrun._stages_of(options)
+
+
+def test_tests_of_frameworks_are_in_their_folder_and_of_no_other_stage() -> None:
+    folder = ROOT / "tests" / "frameworks"
+    said = [path for path in (ROOT / "tests").rglob("test_*.py") if "pytestmark = pytest.mark.frameworks\n" in path.read_text()]
+
+    assert said == testrun._test_files(folder)
+
+
+def test_environments_are_ready_before_their_stage_and_no_stage_before_waits_for_them(tmp_path: Path) -> None:
+    made, seen = tmp_path / "made", []
+    command = ["sh", "-c", f"while ! test -e {tmp_path}/first; do sleep 0.05; done; touch {made}"]
+    making = testrun._start("environments", command, dict(os.environ), tmp_path / "made.txt", None, 60)
+
+    def start(stage: testrun.Stage, *_: object, **__: object) -> SimpleNamespace:
+        seen.append((stage.name, made.exists()))
+        (tmp_path / "first").touch()
+        return SimpleNamespace(finish=lambda: testrun.Result(stage.name, 0.0, 0.0, is_ok=True))
+
+    stages = [testrun.Stage(name, name, with_servers=False, seconds_max=60) for name in ("engines", testrun.FRAMEWORKS)]
+    testrun._run_lane(stages, [], start, tmp_path, making=making)
+
+    assert seen == [("engines", False), (testrun.FRAMEWORKS, True)]
+
+
+def test_the_stage_of_frameworks_leaves_the_stages_before_it_time_to_make_environments() -> None:
+    names = [stage.name for stage in testrun.STAGES]
+
+    assert names.index("engines") < names.index(testrun.FRAMEWORKS) < names.index("browser")

@@ -1,13 +1,13 @@
 """`python -m tools.frameworks [NAME...]`: an environment of Python packages for each real framework that tests run on.
 
 What is installed is said by the files of `tests/frameworks/requirements`: every package with its exact version, those that others
-ask for too, so that nothing is looked up. An environment lies below BERTH_CACHE, outside the checkout, and its name says its packages
-and its Python: a second run finds it, and checkouts with the same packages share it. Jobs of tests run in it as users of their
-own and see it at another place (`tests/builders/frameworks.py`): so all of it may be read by everybody, the Python that it links
-to must be, too, and its programs find their Python beside themselves.
+ask for too, so that nothing is looked up. An environment lies below BERTH_CACHE, outside the checkout, and its name says its
+packages and its Python: a second run finds it, and checkouts with the same packages share it. Jobs of tests run in it as users
+of their own and see it at another place (`tests/builders/frameworks.py`): so all of it may be read by everybody, the Python that
+it links to must be, too, and its programs find their Python beside themselves.
 
-Together they take a minute of a core, two of the network and of a disk, and 3.1 GiB. So they are made at the lowest priority, and none by two at a time.
-Standard library only.
+Together they take a minute of a core, two of the network and the disk, and 3.1 GiB. So they are made at the lowest priority, and
+none by two at a time. Standard library only.
 """
 
 from __future__ import annotations

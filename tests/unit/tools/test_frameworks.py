@@ -7,12 +7,14 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builders import frameworks as builder
 from tools import frameworks
 from tools.frameworks import FRAMEWORKS, MARK, REQUIREMENTS, Environments, make_movable
 from tools.progress import Stop, Told
@@ -132,7 +134,7 @@ def test_a_python_that_other_users_cannot_reach_is_refused(tmp_path: Path, monke
     closed.mkdir()
     shutil.copy("/bin/true", closed / "python")
     closed.chmod(0o700)
-    monkeypatch.setattr(frameworks.sys, "_base_executable", str(closed / "python"))
+    monkeypatch.setattr(sys, "_base_executable", str(closed / "python"))
 
     with pytest.raises(Stop, match=f"cannot use {closed}/python: {closed} is closed to them"):
         Environments(tmp_path / "made").make()
@@ -144,3 +146,15 @@ def test_every_package_of_every_framework_is_pinned() -> None:
         lines = (REQUIREMENTS / f"{name}.txt").read_text().splitlines()
         assert not [line for line in lines if line.count("==") != 1 and not line.startswith("#")]
         assert Environments.cached().version(name)
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+def test_a_test_without_its_environment_is_skipped_and_fails_where_all_have_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("BERTH_CACHE", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(builder, "is_namespace_possible", lambda: True)
+
+    with pytest.raises(outcome, match=r"The environment of dask is not there. `python -m tools.frameworks dask` makes it"):
+        builder.framework_path("dask")

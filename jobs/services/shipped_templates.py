@@ -82,6 +82,53 @@ print("rank", rank, "step", step, "slope %.3f offset %.3f" % tuple(line.tolist()
 PY
 """
 
+_TENSORFLOW = """python3 - <<'PY'
+import json, os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+inputs = np.linspace(0, 1, 1024, dtype="float32").reshape(-1, 1)
+with strategy.scope():
+    line = keras.Sequential([keras.layers.Dense(1)])
+    line.compile(optimizer=keras.optimizers.SGD(0.2), loss="mse")
+backup = keras.callbacks.BackupAndRestore(os.environ["BERTH_CHECKPOINT_DIR"] + "/backup")
+line.fit(inputs, 3 * inputs + 1, epochs=20, batch_size=128, verbose=0, callbacks=[backup])
+slope, offset = (float(weight.ravel()[0]) for weight in line.get_weights())
+print("worker", task["index"], "of", strategy.num_replicas_in_sync, "slope %.1f offset %.1f" % (slope, offset))
+PY
+"""
+_TENSORFLOW_CHIEF = """python3 - <<'PY'
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+strategy = tf.distribute.experimental.ParameterServerStrategy(resolver)
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+with strategy.scope():
+    steps = tf.Variable(0.0)
+
+@tf.function
+def step():
+    steps.assign_add(1.0)
+
+for _ in range(100):
+    coordinator.schedule(step)
+coordinator.join()
+print("steps", int(steps.numpy()), flush=True)
+PY
+"""
+_MXNET = """python3 - <<'PY'
+import mxnet as mx
+store = mx.kv.create("dist_sync")
+store.init(0, mx.nd.zeros((2, 2)))
+store.push(0, mx.nd.ones((2, 2)) * (store.rank + 1))
+total = mx.nd.zeros((2, 2))
+store.pull(0, out=total)
+print("worker", store.rank, "of", store.num_workers, "pulled", total.asnumpy().sum())
+PY
+"""
+
 
 def _template(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
               parameters: list[dict[str, Any]], spec: str, *, runtime: str = "1h") -> dict[str, Any]:  # fmt: skip
@@ -216,49 +263,88 @@ checkpoint: {path: ckpt}
         runtime="8h",
     ),
     _template(
+        "tensorflow-workers",
+        "TensorFlow on several machines",
+        "多机 TensorFlow",
+        "layers",
+        ["tensorflow", "distributed", "gpu"],
+        "Workers that reduce together (MultiWorkerMirroredStrategy), with TF_CONFIG set in each. The default command fits a line "
+        "and goes on from its backup after a failure. Needs TensorFlow and tf-keras in the image.",
+        "多个 worker 同步归约（MultiWorkerMirroredStrategy），每个任务都已设置 TF_CONFIG。"
+        "默认命令拟合一条直线，失败后从备份继续。镜像中须有 TensorFlow 与 tf-keras。",
+        [
+            _text("command", "Command; TF_CONFIG is set", "命令（可用 TF_CONFIG）", _TENSORFLOW, required=True),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+        ],
+        """
+framework: tensorflow
+roles:
+  worker:
+    replicas: ${{ parameters.workers }}
+    command: ${{ parameters.command }}
+    resources: {with_gpu}
+checkpoint: {path: ckpt, grace: 60s}
+retry: {limit: 2}
+""",
+    ),
+    _template(
         "tensorflow-ps",
         "TensorFlow with parameter servers",
         "TensorFlow 参数服务器",
         "layers",
         ["tensorflow", "distributed"],
-        "A chief, workers and parameter servers with TF_CONFIG set in each. The chief's end is the end of the job.",
-        "包含 chief、worker 与参数服务器，每个任务都已设置 TF_CONFIG。chief 结束则作业结束。",
+        "A chief, workers and parameter servers with TF_CONFIG set in each. The chief's end is the end of the job; the others "
+        "serve it until then. Needs TensorFlow in the image.",
+        "包含 chief、worker 与参数服务器，每个任务都已设置 TF_CONFIG。chief 结束则作业结束，其他任务一直为其服务。"
+        "镜像中须有 TensorFlow。",
         [
-            _text("command", "Command; TF_CONFIG is set", "命令（可用 TF_CONFIG）", 'echo "$TF_CONFIG"', required=True),
+            _text("command", "Command of the chief", "chief 的命令", _TENSORFLOW_CHIEF, required=True),
             _number("workers", "Workers", "worker 数", 2, 1, 1000),
             _number("servers", "Parameter servers", "参数服务器数", 1, 1, 1000),
             _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
         ],
         """
-env:
-  TRAIN: ${{ parameters.command }}
-  START: |
-    import json, os
-    roles = os.environ["BERTH_ROLES"].split(",")
-    cluster = {}
-    for role in roles:
-        hosts = os.environ["BERTH_%s_HOSTS" % role.upper()].split(",")
-        ports = os.environ["BERTH_%s_PORTS_TF" % role.upper()].split(",")
-        cluster[role] = ["%s:%s" % pair for pair in zip(hosts, ports)]
-    task = {"type": os.environ["BERTH_ROLE"], "index": int(os.environ["BERTH_INDEX"])}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
-    os.execv("/bin/sh", ["sh", "-c", os.environ["TRAIN"]])
+framework: tensorflow
 roles:
   chief:
-    ports: [tf]
-    command: 'exec python3 -c "$START"'
-    resources: {with_gpu}
+    command: ${{ parameters.command }}
+    resources: {resources}
   worker:
     replicas: ${{ parameters.workers }}
-    ports: [tf]
-    command: 'exec python3 -c "$START"'
     resources: {with_gpu}
   ps:
     replicas: ${{ parameters.servers }}
-    ports: [tf]
-    command: 'exec python3 -c "$START"'
     resources: {resources}
-completion: {chief: chief}
+""",
+    ),
+    _template(
+        "mxnet",
+        "MXNet",
+        "MXNet",
+        "layers",
+        ["mxnet", "distributed"],
+        "A scheduler, servers and workers of MXNet's key-value store (dist_sync), with DMLC_* set in each. Needs MXNet in the "
+        "image.",
+        "MXNet 键值存储（dist_sync）的 scheduler、server 与 worker，每个任务都已设置 DMLC_*。镜像中须有 MXNet。",
+        [
+            _text("command", "Command of a worker", "worker 的命令", _MXNET, required=True),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("servers", "Servers", "server 数", 1, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+        ],
+        """
+framework: mxnet
+roles:
+  scheduler:
+    resources: {resources}
+  server:
+    replicas: ${{ parameters.servers }}
+    resources: {resources}
+  worker:
+    replicas: ${{ parameters.workers }}
+    command: ${{ parameters.command }}
+    resources: {with_gpu}
 """,
     ),
     _template(

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.builders.live import Json, LivePlatform
 from tools.frameworks import Environments
 
 SEEN = "/usr/local/src"  # Where the platform of these tests and its jobs see the environments.
@@ -40,6 +41,15 @@ def framework_path(name: str) -> str:
     if name in NEEDS_JAVA and not shutil.which("java"):
         _leave(f"{name} needs Java, and there is no `java` on the PATH. Install the package openjdk-17-jre-headless.")
     return f"{SEEN}/{environments.path(name).name}/bin"
+
+
+def run_template(platform: LivePlatform, name: str, path: str, **parameters: object) -> Json:
+    """Run the job that a shipped template makes of its defaults and these parameters, with `path` before all programs."""
+    operator = platform.operator
+    [template] = [shipped for shipped in operator.items("/templates") if shipped["name"] == name]
+    body = {"parameters": parameters, **operator.in_tenant}
+    spec = operator.api("POST", f"/templates/{template['id']}/render", body)["spec"]
+    return platform.submit({**spec, "env": {**spec.get("env", {}), "PATH": f"{path}:{SYSTEM_PATH}"}}, wait=True)
 
 
 def through_namespace() -> Sequence[str]:

@@ -5,6 +5,9 @@ the expiry finds another token there and changes nothing.
 
 What is in hand is prolonged while its process works on it (`keep_in_hand`). Without that a batch that takes longer than its
 lease is claimed by a second worker before the first one has written it down, then by the first one again, and so for ever.
+
+Rows in hand are changed by others, too: by what writes results down, by stops, by observations, each in an order of its own. So
+nothing here waits for a locked row while it holds another one: that would be a deadlock sooner or later.
 """
 
 from __future__ import annotations
@@ -116,16 +119,30 @@ def has_in_hand() -> bool:
 def keep_in_hand(*, seconds: float, now: datetime) -> None:
     """Prolong the leases of what this process has in hand, `IN_HAND_LEASES` of them at most: what is stuck loses its rows.
 
-    A lease that ran out stays lost, also where no one has taken the row yet: its holder was paused.
+    A lease that ran out stays lost, also where no one has taken the row yet: its holder was paused. A row that a transaction has
+    locked keeps its lease as it is until the next call: nobody claims it meanwhile, and mostly its result is being written down.
     """
     for token, work in tuple(_in_hand.items()):
         if time.monotonic() - work.since < IN_HAND_LEASES * seconds:
-            work.model._default_manager.filter(pk__in=work.ids, lease_token=token, lease_expires_at__gt=now).update(
-                lease_expires_at=now + timedelta(seconds=seconds)
-            )
+            held = work.model._default_manager.filter(pk__in=work.ids, lease_token=token, lease_expires_at__gt=now)
+            _update_unlocked(held, lease_expires_at=now + timedelta(seconds=seconds))
 
 
 def hand_back(model: type[models.Model], token: uuid.UUID, ids: Collection[uuid.UUID]) -> None:
-    """Free rows before their lease expires. Without effect on those that are held by another token now."""
-    if ids:
-        model._default_manager.filter(pk__in=list(ids), lease_token=token).update(lease_token=None, lease_expires_at=None)
+    """Free rows before their lease expires. Without effect on those that are held by another token now. Outside transactions."""
+    if not ids:
+        return
+    held = model._default_manager.filter(pk__in=list(ids), lease_token=token)
+    _update_unlocked(held, lease_token=None, lease_expires_at=None)
+    for row_id in list(held.values_list("pk", flat=True)):  # Locked by somebody: waited for alone, with nothing held.
+        held.filter(pk=row_id).update(lease_token=None, lease_expires_at=None)
+
+
+def _update_unlocked(rows: models.QuerySet[Any], **values: Any) -> None:
+    """Update those of the rows that no other transaction has locked; it waits for none of them."""
+    if not connections[rows.db].features.has_select_for_update_skip_locked:
+        rows.update(**values)  # SQLite: one writer at a time.
+        return
+    with transaction.atomic(using=rows.db):
+        ids = list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True))
+        rows.model._default_manager.filter(pk__in=ids).update(**values)

@@ -23,6 +23,15 @@ STEPS: Mapping[StartStep, Text[str]] = {
     StartStep.WAITING_FOR_QUEUE: Text("It waits in a queue of the cluster's own.", "在集群自身的队列中等待。"),
     StartStep.QUOTA: Text("A quota of the cluster is used up.", "集群的配额已用完。"),
     StartStep.UNSCHEDULABLE: Text("The cluster's scheduler finds no node for it.", "集群的调度器找不到合适的节点。"),
+    StartStep.VOLUME_UNBOUND: Text("The cluster has no volume for one of its claims.", "集群没有可供其存储声明使用的卷。"),
+    StartStep.VOLUME_ELSEWHERE: Text(
+        "One of its volumes is in another zone, or on another node, than the node chosen for it.",
+        "其存储卷与所选节点不在同一可用区或同一节点。",
+    ),
+    StartStep.VOLUME_IN_USE: Text(
+        "Another pod uses a volume of it that one pod at a time may use.", "其独占存储卷正被其他 Pod 使用。"
+    ),
+    StartStep.VOLUMES_ATTACHED: Text("Its node can attach no more volumes.", "所在节点可挂接的卷数已达上限。"),
     StartStep.WAITING_FOR_DEVICES: Text(
         "Its node's GPUs, cores or ports are still in use.", "所在节点的 GPU、核心或端口仍被占用。"
     ),

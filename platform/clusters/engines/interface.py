@@ -216,6 +216,10 @@ class StartStep(StrEnum):
     WAITING_FOR_QUEUE = "waiting_for_queue"  # A queue of the cluster's own holds it: Kueue, Volcano.
     QUOTA = "quota"  # A quota of the cluster is used up.
     UNSCHEDULABLE = "unschedulable"  # The cluster's scheduler finds no node.
+    VOLUME_UNBOUND = "volume_unbound"  # The same, and why: for a claim there is no volume.
+    VOLUME_ELSEWHERE = "volume_elsewhere"  # One of its volumes is in another zone or on another node.
+    VOLUME_IN_USE = "volume_in_use"  # Another pod has one of its volumes that a single pod may have.
+    VOLUMES_ATTACHED = "volumes_attached"  # The node can attach no more volumes.
     WAITING_FOR_DEVICES = "waiting_for_devices"  # Ports, GPUs or cores of its node are not free yet.
     MOUNTING = "mounting"  # Volumes are being attached and mounted.
     PULLING_IMAGE = "pulling_image"  # The time for starting stands still meanwhile.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusters.engines.interface import CheckpointRef, Claim, Ensured, MountRef, TaskName, Workload
+from clusters.engines.interface import CheckpointRef, Claim, Ensured, MountRef, StartStep, TaskName, Workload
 from clusters.engines.kubernetes.storage import volume_claim
 from tests.contract.engines.bench import Behaviour, Script, succeeds
 from tests.engines.kubernetes.conftest import Place
@@ -90,3 +90,63 @@ def test_a_claim_that_nothing_provides_ends_the_job_with_that_reason(open_place:
     made = place.cluster.request("GET", path)
     wanted = volume_claim(claim, place.namespace(), place.engine.config)
     assert {name: made["spec"][name] for name in wanted["spec"]} == wanted["spec"]
+
+
+DRIVER = "disks.berth.test"  # Of no CSI driver that runs: the scheduler asks the node's CSINode alone.
+ELSEWHERE = {
+    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["nowhere"]}]}]}
+}
+
+
+@pytest.fixture
+def one_disk_a_node(place: Place) -> Iterator[None]:
+    """The node says that it can attach one volume of the driver."""
+    [node] = place.cluster.nodes
+    path, merge = f"/apis/storage.k8s.io/v1/csinodes/{node.name}", "application/merge-patch+json"
+    driver = {"name": DRIVER, "nodeID": node.name, "topologyKeys": [], "allocatable": {"count": 1}}
+    place.cluster.request("PATCH", path, {"spec": {"drivers": [driver]}}, content_type=merge)
+    yield
+    place.cluster.request("PATCH", path, {"spec": {"drivers": []}}, content_type=merge)
+
+
+def claim_on(place: Place, name: str, mode: str = "ReadWriteOnce", **volume: Any) -> Claim:
+    """An operator's claim with its volume."""
+    space = place.namespace()
+    metadata = {"name": f"{space}-{name}", "labels": {"berth.dev/cluster": place.engine.config.cluster_id}}
+    shape = {"accessModes": [mode], "storageClassName": ""}
+    place.cluster.create(
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": {**shape, **volume, "capacity": SIZE}}
+    )
+    spec = {**shape, "volumeName": metadata["name"], "resources": {"requests": SIZE}}
+    place.cluster.create(
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": space}, "spec": spec}
+    )
+    return Claim(its_own(place), name)
+
+
+def waits(place: Place, claims: Sequence[Claim], step: StartStep, words: str) -> None:
+    """A job that has these claims waits for that, in the words of the cluster's scheduler."""
+    plain = place.bench.workload(succeeds())
+    mounts = tuple(MountRef(uuid.uuid4(), claim, f"/data/{claim.name}", read_only=False) for claim in claims)
+    place.engine.ensure([replace(plain, mounts=mounts)])
+
+    def is_told() -> bool:
+        seen = place.bench.see(plain.attempt_id)
+        told = seen.tasks[0].waiting if seen else None
+        return told is not None and told.code is step and words in told.text
+
+    place.bench.wait_until(is_told, step)
+
+
+@pytest.mark.capability("89", "What the cluster's scheduler alone knows of volumes is told by a code of its own")
+@pytest.mark.usefixtures("one_disk_a_node")
+def test_what_a_job_waits_for_is_told_where_only_the_clusters_scheduler_knows_it(place: Place) -> None:
+    place.bench.wait_for_end(place.bench.start(succeeds()).attempt_id)  # The namespace is there.
+    folder = {"hostPath": {"path": place.engine.config.shared_paths[0]}}
+    waits(place, [Claim(its_own(place), "absent")], StartStep.VOLUME_UNBOUND, "not found")
+    waits(place, [claim_on(place, "far", **folder, nodeAffinity=ELSEWHERE)], StartStep.VOLUME_ELSEWHERE, "node affinity")
+    alone = claim_on(place, "alone", "ReadWriteOncePod", **folder)
+    place.bench.wait_for_output(mounting(place, "echo has it; exec sleep 600", alone).attempt_id, b"has it\n")
+    waits(place, [alone], StartStep.VOLUME_IN_USE, "ReadWriteOncePod")
+    disks = [claim_on(place, name, csi={"driver": DRIVER, "volumeHandle": name}) for name in ("disk-1", "disk-2")]
+    waits(place, disks, StartStep.VOLUMES_ATTACHED, "max volume count")

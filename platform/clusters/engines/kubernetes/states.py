@@ -28,6 +28,7 @@ from clusters.engines.interface import (
 from clusters.engines.kubernetes.gang import VOLCANO
 from clusters.engines.kubernetes.names import CARRIER, CONTAINER, KEEPER, SCHEDULING_GATE
 from clusters.engines.kubernetes.record import Gate, GateTask, StopRecord
+from clusters.engines.kubernetes.scheduler_words import step_of
 from clusters.engines.kubernetes.wrapper import CANNOT_START
 
 _SIGNAL_BASE = 128
@@ -127,7 +128,8 @@ def _waits_for_node(gate: Gate, pod: Mapping[str, Any]) -> TaskWaiting:
         return TaskWaiting(StartStep.CREATING if SCHEDULING_GATE in gates else StartStep.WAITING_FOR_QUEUE)
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        return _because(StartStep.UNSCHEDULABLE, str(scheduled.get("message") or scheduled.get("reason") or ""))
+        message = str(scheduled.get("message") or scheduled.get("reason") or "")
+        return _because(step_of(message), message)
     return TaskWaiting(StartStep.WAITING_FOR_QUEUE if gate.scheduler == VOLCANO else StartStep.CREATING)
 
 

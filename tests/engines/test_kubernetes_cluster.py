@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,6 +173,43 @@ def test_a_job_outlives_the_api_server(live_platform: LivePlatform, own_kubernet
     log = live_platform.logs(job)
     assert (log.count("began"), log.count("over")) == (2, 2)
     assert live_platform.operator.states(job).count("succeeded") == 1
+
+
+CORES = """python3 -c 'import os; print("cores", *sorted(os.sched_getaffinity(0)))'"""
+
+
+@pytest.fixture
+def static_cores(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, added: Json) -> Iterator[None]:
+    """The node's kubelet gives whole cores to one container alone, all but core 0, and the operator says so."""
+    [node] = own_kubernetes_cluster.nodes
+    node.set_kubelet(cpuManagerPolicy="static", reservedSystemCPUs="0")
+    berth(live_platform.operator, "clusters", "change", NAME, "--set", "exclusive_cores=true")
+    yield
+    berth(live_platform.operator, "clusters", "change", NAME, "--set", "exclusive_cores=false")
+    node.set_kubelet()
+
+
+@pytest.mark.capability("71", "On a cluster whose kubelets have the static policy a pod is bound to cores of its own")
+@pytest.mark.skipif(
+    sorted(os.sched_getaffinity(0))[:2] != [0, 1], reason="core 0 is to be the kubelet's, and another one a task's"
+)
+@pytest.mark.usefixtures("static_cores")
+def test_a_task_in_a_pod_is_bound_to_cores_of_its_own(live_platform: LivePlatform, own_kubernetes_cluster: Cluster) -> None:
+    one = {"cluster": NAME, "resources": {"cpu": 1, "memory": "64Mi"}}
+    shared = live_platform.submit({**one, "name": "shared", "command": CORES}, wait=True)
+    cores = [str(core) for core in sorted(os.sched_getaffinity(0))]
+    assert live_platform.logs(shared).split() == ["cores", *cores]
+    wait_until(lambda: offered_cores(live_platform) == str(len(cores) - 1), "the inventory's word of them", timeout=PATIENCE)
+    asked = {**one["resources"], "cpu_exclusive": True}
+    alone = live_platform.submit({**one, "name": "alone", "resources": asked, "command": CORES}, wait=True)
+    [_, core] = live_platform.logs(alone).split()
+    assert core in cores[1:]
+
+
+def offered_cores(platform: LivePlatform) -> str | None:
+    [node] = [node for node in platform.operator.items("/nodes") if node["cluster"]["name"] == NAME]
+    offered: str | None = node["labels"].get("exclusive_cores")
+    return offered
 
 
 @pytest.mark.capability("111", "A cluster with its nodes is added, drained and removed while the platform runs")

@@ -160,6 +160,17 @@ class RealNode:
                 raise Stop(f"{self.name} is not ready after {READY_SECONDS_MAX:.0f} s; its log: {self.processes.log('kubelet')}")
             time.sleep(POLL_SECONDS)
 
+    def set_kubelet(self, **settings: object) -> None:
+        """Start its kubelet anew, with these settings over its own; ready when it returns. Pods run on."""
+        since = datetime.now(UTC)
+        self.stop("kubelet")
+        self.settings = settings
+        self._write_settings()
+        # What it noted of cores is of the policy before, and no kubelet starts with another one over that.
+        (self.directory / "kubelet" / "cpu_manager_state").unlink(missing_ok=True)
+        self.start("kubelet")
+        self.wait_ready(since)
+
     def cut_off(self) -> None:
         """Pull the network cable: its pods run on."""
         run(*self.center.enter_network("ip", "link", "set", self.name, "down"))

@@ -13,7 +13,8 @@ stop() {
     printf 'The code was not fetched: %s\n' "$1" >&2
     exit "$2"
 }
-command -v git >/dev/null || stop 'Git is not installed on this machine. Ask an operator to install it.' 69
+install='Ask an operator to install it: on the node, or in the image that the cluster has as default_image.'
+command -v git >/dev/null || stop "Git is not installed where this ran. $install" 69
 export GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=https:ssh GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 private=$(mktemp -d)
 trap 'rm -rf "$private"' EXIT
@@ -67,7 +68,7 @@ case $GIT_URL,${GIT_CREDENTIAL:+given} in
 https://*,given) use_token ;;
 https://*) ;;
 *)
-    command -v ssh >/dev/null || stop 'ssh is not installed on this machine. Ask an operator to install it.' 69
+    command -v ssh >/dev/null || stop "ssh is not installed where this ran. $install" 69
     [ -z "${GIT_CREDENTIAL-}" ] || use_key
     GIT_SSH_COMMAND="$GIT_SSH_COMMAND -o StrictHostKeyChecking=$checks"
     ;;

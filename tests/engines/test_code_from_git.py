@@ -144,13 +144,13 @@ class Served:
 
 
 @contextlib.contextmanager
-def git_server(root: Path) -> Iterator[Served]:
+def git_server(root: Path, address: str = "127.0.0.1") -> Iterator[Served]:
     key, certificate = root.parent / "key.pem", root.parent / "certificate.pem"
     new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     subprocess.run([*new, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     moved, given = dict[str, str](), list[str]()
     handler = type("Handler", (GitHandler,), {"root": root, "moved": moved, "given": given})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler)) as server:
+    with http.server.ThreadingHTTPServer((address, 0), functools.partial(handler)) as server:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         server.socket = context.wrap_socket(server.socket, server_side=True)

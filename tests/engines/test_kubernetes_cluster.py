@@ -13,7 +13,9 @@ import pytest
 
 from tests.builders.command import berth
 from tests.builders.kubernetes import PYTHON_IMAGE, resets_before_handshakes
-from tests.builders.live import Json, LivePlatform, wait_until
+from tests.builders.live import Json, LivePlatform, running_platform, wait_until
+from tests.engines.test_code_from_git import a_repository, git_server, with_code
+from tools.kubernetes.images import GIT_IMAGE, make_git_image
 
 if TYPE_CHECKING:
     from tools.kubernetes.cluster import Cluster
@@ -29,6 +31,14 @@ TWO_WORKERS = {
     "roles": {"worker": {"replicas": 2, "command": "for n in 1 2 3 4 5; do echo step $n of $HOSTNAME; sleep 1; done",
                          "resources": {"cpu": 1, "memory": "64Mi"}}},
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def live_platform() -> Iterator[LivePlatform]:
+    """A platform whose operators trust the Git server of these tests, whose certificate is its own."""
+    profile = os.environ.get("BERTH_TEST_PROFILE", "embedded")
+    with running_platform(BERTH_SERVER_PROFILE=profile, GIT_SSL_NO_VERIFY="1") as platform:
+        yield platform
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +129,37 @@ def test_srun_starts_processes_in_pods(live_platform: LivePlatform, added: Json)
     text = live_platform.logs(job)
     assert job["state"] == "succeeded", text
     assert sorted(text.splitlines()) == ["names", "one of 1 in 1", "rank 0 node 0", "rank 1 node 1", "two of 1 in 1"]
+
+
+@pytest.fixture
+def pods_alone(live_platform: LivePlatform, added: Json) -> Iterator[None]:
+    """Jobs that may go anywhere go to the Kubernetes cluster."""
+    berth(live_platform.operator, "clusters", "disable", "local")
+    yield
+    berth(live_platform.operator, "clusters", "enable", "local")
+    berth(live_platform.operator, "clusters", "change", NAME, "--set", f"default_image={PYTHON_IMAGE}")
+
+
+@pytest.mark.capability("6", "Code from Git is fetched in a pod whose image has Git, and one without says so")
+@pytest.mark.usefixtures("pods_alone")
+def test_code_from_git_is_fetched_in_a_pod_whose_image_has_git(
+    live_platform: LivePlatform, own_kubernetes_cluster: Cluster, tmp_path: Path
+) -> None:
+    (root := tmp_path / "git").mkdir()
+    with git_server(root, own_kubernetes_cluster.host) as server:
+        repository = a_repository((root, server.url(own_kubernetes_cluster.host)), tmp_path, "open")
+        commit = repository.commit(hello__txt="hello from the branch\n")
+        spec = {**with_code(repository), "resources": {"cpu": 1, "memory": "64Mi"}}
+        refused = live_platform.submit(spec, wait=True)
+        assert (refused["state"], refused["reason"]["code"]) == ("stopped", "code_not_fetched")
+        assert "Git or ssh is not installed" in refused["reason"]["text"]
+        archive = tmp_path / "git.tar"
+        make_git_image(archive)
+        own_kubernetes_cluster.nodes[0].import_image(archive)
+        berth(live_platform.operator, "clusters", "change", NAME, "--set", f"default_image={GIT_IMAGE}")
+        done = live_platform.submit(spec, wait=True)
+    assert (done["state"], done["code"]["commit"]) == ("succeeded", commit), done
+    assert live_platform.logs(done) == "hello from the branch\n"
 
 
 @pytest.mark.capability("65", "A job without a cluster's name goes to the cluster that can mount its volumes")

@@ -2,6 +2,7 @@
 
     make_shell_image(archive)       # busybox: a shell and some hundred commands
     make_python_image(archive)      # the same, and this machine's own Python without its packages
+    make_git_image(archive)         # the first, and this machine's own Git with what speaks https
     make_image(archive, "berth.test/mine:1", layer, command=["/mine"])
 
 They are named in `berth.test`, which no resolver knows: a node that has not got one cannot fetch it by mistake.
@@ -24,6 +25,7 @@ from tools.progress import Stop
 
 SHELL_IMAGE = "berth.test/shell:1"
 PYTHON_IMAGE = "berth.test/python:1"
+GIT_IMAGE = "berth.test/git:1"
 PAUSE_IMAGE = "berth.test/pause:1"  # What holds the namespaces of a pod.
 USER = 10_001  # Of pods under restricted Pod Security, which must not be root.
 BUSYBOX = Path("/bin/busybox")
@@ -132,6 +134,18 @@ def make_python_image(archive: Path) -> None:
     layer = _shell_layer()
     _add_python(layer)
     make_image(archive, PYTHON_IMAGE, layer)
+
+
+def make_git_image(archive: Path) -> None:
+    programs = {Path("/usr/bin/git"), Path("/usr/lib/git-core/git-remote-http")}
+    if missing := [str(path) for path in sorted(programs) if not path.exists()]:
+        raise Stop(f"an image with Git is made from Debian's, and there is no {' and no '.join(missing)}: apt-get install git")
+    layer = _shell_layer()
+    for path in sorted(programs | _shared_libraries(programs)):
+        layer.add_file(str(path), path)
+    layer.add_link("/usr/lib/git-core/git", "/usr/bin/git")
+    layer.add_link("/usr/lib/git-core/git-remote-https", "git-remote-http")
+    make_image(archive, GIT_IMAGE, layer)
 
 
 def _shell_layer() -> Layer:

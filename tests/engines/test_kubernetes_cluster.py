@@ -236,13 +236,13 @@ def static_cores(live_platform: LivePlatform, own_kubernetes_cluster: Cluster, a
 )
 @pytest.mark.usefixtures("static_cores")
 def test_a_task_in_a_pod_is_bound_to_cores_of_its_own(live_platform: LivePlatform, own_kubernetes_cluster: Cluster) -> None:
-    one = {"cluster": NAME, "resources": {"cpu": 1, "memory": "64Mi"}}
-    shared = live_platform.submit({**one, "name": "shared", "command": CORES}, wait=True)
+    ask = {"cluster": NAME, "resources": {"cpu": 1, "memory": "64Mi"}}
+    shared = live_platform.submit({**ask, "name": "shared", "command": CORES}, wait=True)
     cores = [str(core) for core in sorted(os.sched_getaffinity(0))]
     assert live_platform.logs(shared).split() == ["cores", *cores]
     wait_until(lambda: offered_cores(live_platform) == str(len(cores) - 1), "the inventory's word of them", timeout=PATIENCE)
-    asked = {**one["resources"], "cpu_exclusive": True}
-    alone = live_platform.submit({**one, "name": "alone", "resources": asked, "command": CORES}, wait=True)
+    asked = {**ask["resources"], "cpu_exclusive": True}
+    alone = live_platform.submit({**ask, "name": "alone", "resources": asked, "command": CORES}, wait=True)
     [_, core] = live_platform.logs(alone).split()
     assert core in cores[1:]
 

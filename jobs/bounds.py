@@ -35,6 +35,7 @@ RUNTIME_SECONDS = 365 * 86_400  # max_runtime.
 FILE_NAME_BYTES = 255  # Of one name in a path, as Linux's file systems have it.
 GRACE_SECONDS = 3_600  # checkpoint.grace: how long a stop may be held up.
 HOSTS_IN_ENV = 1_000  # Longer lists stand in the hosts file only: Linux refuses one variable above 128 KiB.
+PROCESSES_PER_GPU = 48  # As many clients as a device takes by NVIDIA's multi-process service (Volta and later).
 TENSORFLOW_TASKS = 1_000  # TF_CONFIG of each task has the addresses of all.
 OPENPAI_HOSTS_IN_ENV = 250  # Tasks of a role: OpenPAI has five variables for each of them, in every task.
 EXEC_PER_USER = 10  # Terminals that one person has open at once, per process.

@@ -24,6 +24,7 @@ DEBIAN = {
     "postgresql-15": "/usr/lib/postgresql/15/bin/initdb",
     "redis-server": "/usr/bin/redis-server",
     "bubblewrap": "/usr/bin/bwrap",
+    "git": "/usr/lib/git-core/git-remote-http",
     "docker-registry": "/usr/bin/docker-registry",
     "skopeo": "/usr/bin/skopeo",
     "buildah": "/usr/bin/buildah",

@@ -83,7 +83,7 @@ class TaskRun:
     extra_env: Mapping[str, AgentText] = field(default_factory=dict)
     files: Mapping[str, AgentText] = field(default_factory=dict)  # Below the task's private folder.
     loopback: str = ""
-    processes: tuple[Mapping[str, str], ...] = ()  # The command once for each, with these variables.
+    processes: tuple[Mapping[str, str], ...] = ()  # The command once for each, with these variables, and its part of a GPU.
 
 
 def gang(layout: Layout, run_of: Callable[[int, FrameworkRole, int], TaskRun]) -> GangPlan:
@@ -156,6 +156,7 @@ def _plan(role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> It
         yield "loopback", run.loopback
     if run.processes:
         yield "processes", list(run.processes)
+        yield "processes_per_gpu", role.processes_per_gpu
 
 
 def _requirement(entry: Requirement) -> dict[str, str]:
@@ -187,6 +188,33 @@ def _plain(argument: AgentText) -> Text:
     parts = tuple(part for part in argument if not isinstance(part, Scratch | OwnVariable))
     assert len(parts) == len(argument), "a command that needs the agent has no plan"
     return parts
+
+
+def shared_gpu_runs(
+    layout: Layout, variables: Callable[[int, int], Mapping[str, str]]
+) -> Mapping[TaskName, tuple[Mapping[str, str], ...]]:
+    """For tasks whose GPUs several processes share: the variables of each process, from its rank and the number of all ranks.
+
+    A process has its part of the device's memory in the variables that frameworks read, and for others in
+    BERTH_GPU_MEMORY_FRACTION."""
+    total = sum(role.count * role.processes for role in layout.roles)
+    runs: dict[TaskName, tuple[Mapping[str, str], ...]] = {}
+    rank = 0
+    for _, role, index in layout.tasks():
+        ranks = range(rank, rank + role.processes)
+        rank += role.processes
+        runs[TaskName(role.name, index)] = tuple({**variables(own, total), **_guard(role)} for own in ranks)
+    return runs if total != layout.world_size else {}
+
+
+def _guard(role: FrameworkRole) -> dict[str, str]:
+    """Nine tenths of an equal part each: what a process needs of a device beside its arrays is not counted by frameworks."""
+    fraction = f"{0.9 / role.processes_per_gpu:.4f}"
+    return {
+        "BERTH_GPU_MEMORY_FRACTION": fraction,
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": fraction,
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    }
 
 
 # --- JSON with places in it ------------------------------------------------------------------------------------------

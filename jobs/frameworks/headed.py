@@ -27,6 +27,7 @@ class HeadedFramework:
     head: str
     reserved_env: frozenset[str]
     takes_start_rules = True
+    takes_processes = False
 
     def head_run(self, job: FrameworkJob, role: FrameworkRole) -> TaskRun:
         """Services of the head; its command is the job's own."""

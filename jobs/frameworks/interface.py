@@ -55,6 +55,12 @@ class FrameworkRole:
     ready: ReadyCheck | None = None
     start_after_ready: tuple[str, ...] = ()
     max_retry: int | None = None
+    processes_per_gpu: int = 1
+
+    @property
+    def processes(self) -> int:
+        """How often each task runs its command at once."""
+        return self.gpu_millis // 1000 * self.processes_per_gpu if self.processes_per_gpu > 1 else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,7 @@ class Framework(Protocol):
     page: str  # What docs/environment.md says of its variables, from a heading on; empty: it sets none of its own.
     reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
     takes_start_rules: bool  # Whether roles may have `ready`, `start_after_ready` and `max_retry`.
+    takes_processes: bool  # Whether roles may have `processes_per_gpu`.
 
     def completion(self, roles: Collection[str]) -> Deciding:
         """Which of these roles decide the end of a job that says nothing of it itself."""

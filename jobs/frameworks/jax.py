@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from clusters.engines.interface import AddressOf, PortOf, Text
-from jobs.frameworks.agent import TaskRun, gang
+from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
+from jobs.frameworks.agent import TaskRun, gang, shared_gpu_runs
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, GangPlan, RoleShape
 from kernel.errors import FieldError
@@ -38,6 +38,9 @@ jax.distributed.initialize(
     num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
 )
 ```
+
+With `processes_per_gpu` the command runs several times on each GPU; the variables count processes then, and
+`XLA_PYTHON_CLIENT_MEM_FRACTION` keeps each to its part of the GPU's memory.
 """
 
 
@@ -46,6 +49,7 @@ class Jax:
     page = PAGE
     reserved_env = frozenset({"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"})
     takes_start_rules = True
+    takes_processes = True
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()
@@ -63,9 +67,14 @@ class Jax:
             "JAX_COORDINATOR_ADDRESS": (AddressOf(first, 0), ":", PortOf(first, 0, PORT)),
             "JAX_NUM_PROCESSES": (str(layout.world_size),),
         }
+        ids = shared_gpu_runs(layout, lambda rank, total: {"JAX_PROCESS_ID": str(rank), "JAX_NUM_PROCESSES": str(total)})
         return gang(
             layout,
-            lambda rank, role, index: TaskRun(env={**shared, "JAX_PROCESS_ID": (str(rank),)}, ports=(PORT,) if rank == 0 else ()),
+            lambda rank, role, index: TaskRun(
+                env={**shared, "JAX_PROCESS_ID": (str(rank),)},
+                ports=(PORT,) if rank == 0 else (),
+                processes=ids.get(TaskName(role.name, index), ()),
+            ),
         )
 
 

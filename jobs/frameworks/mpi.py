@@ -54,6 +54,7 @@ class Mpi:
     page = PAGE
     reserved_env = frozenset({"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_agent"})
     takes_start_rules = False
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(LAUNCHER)

@@ -43,6 +43,7 @@ class MXNet:
         }
     )
     takes_start_rules = True
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()

@@ -29,6 +29,7 @@ class OpenPai:
     page = Path(__file__).with_name("openpai.md").read_text(encoding="utf-8")
     reserved_env: frozenset[str] = frozenset()
     takes_start_rules = False
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()

@@ -15,6 +15,7 @@ class Plain:
     page = ""
     reserved_env: frozenset[str] = frozenset()
     takes_start_rules = True
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()

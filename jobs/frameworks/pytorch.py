@@ -7,9 +7,10 @@ and sets RANK and WORLD_SIZE anew for each of them."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from clusters.engines.interface import AddressOf, PortOf, Text
-from jobs.frameworks.agent import TaskRun, gang
+from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
+from jobs.frameworks.agent import TaskRun, gang, shared_gpu_runs
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from kernel.errors import FieldError
@@ -29,6 +30,11 @@ PAGE = """## pytorch
 
 One process a task: `command: python train.py`, which calls `torch.distributed.init_process_group`. One process a GPU:
 `command: torchrun train.py`; it sets `RANK`, `WORLD_SIZE` and `LOCAL_RANK` anew for each process.
+
+Several processes a GPU: `resources: {gpu: 4, processes_per_gpu: 3}` runs `command: python train.py` twelve times in the task.
+Each process is a rank, with `RANK` and `WORLD_SIZE` of its own, sees its GPU alone (`LOCAL_RANK` stays 0), and has its part of
+that GPU's memory in `BERTH_GPU_MEMORY_FRACTION`: `torch.cuda.set_per_process_memory_fraction(float(os.environ[...]))` keeps to it.
+NCCL takes no two processes on one GPU: use gloo.
 """
 
 
@@ -42,6 +48,7 @@ class PyTorch:
         }
     )
     takes_start_rules = True
+    takes_processes = True
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()
@@ -68,7 +75,13 @@ class PyTorch:
             "PET_MASTER_ADDR": address,
             "PET_MASTER_PORT": port,
         }
-        return gang(layout, lambda rank, role, index: _run(shared, rank, role))
+        shared_gpus = shared_gpu_runs(layout, lambda rank, total: {"RANK": str(rank), "WORLD_SIZE": str(total)})
+        return gang(
+            layout,
+            lambda rank, role, index: replace(
+                _run(shared, rank, role), processes=shared_gpus.get(TaskName(role.name, index), ())
+            ),
+        )
 
 
 FRAMEWORK = PyTorch()

@@ -64,6 +64,7 @@ class Slurm:
     page = Path(__file__).with_name("slurm.md").read_text(encoding="utf-8")
     reserved_env = PLACED
     takes_start_rules = False
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding()

@@ -227,7 +227,7 @@ class Run:
         output = subprocess.PIPE if self._ready.log else None
         processes = [
             subprocess.Popen(argv, env={**self._fill.env, **own}, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-            for own in self._plan.get("processes") or [{}]
+            for own in own_variables(self._plan)
         ]
         copies = [thread for process in processes for thread in self._ready.copy(process)]
         if not self._services:
@@ -254,6 +254,16 @@ class Run:
                     say(f"{name} {end_in_words(process.returncode)}, and the command with it")
                     return process.returncode or 1
             wait_for_child([process.pid for process in (*processes, *self._services.values())])
+
+
+def own_variables(plan: Plan) -> list[dict[str, str]]:
+    """What each process of the command has besides the task's variables: where they share GPUs, one of these."""
+    processes: list[dict[str, str]] = plan.get("processes") or [{}]
+    devices = [device for device in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if device]
+    if len(processes) == 1 or not devices:
+        return processes
+    share = plan["processes_per_gpu"]
+    return [{**own, "CUDA_VISIBLE_DEVICES": devices[number // share]} for number, own in enumerate(processes)]
 
 
 class Readiness:

@@ -52,6 +52,7 @@ class TensorFlow:
     page = PAGE
     reserved_env = frozenset({"TF_CONFIG"})
     takes_start_rules = True
+    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(CHIEF, frozenset({WORKER, SERVERS}))

@@ -164,6 +164,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
                     ready=_ready_check(role),
                     start_after_ready=role.start_after_ready,
                     max_retry=role.max_retry,
+                    processes_per_gpu=role.resources.processes_per_gpu,
                 )
                 for name, role in spec.roles.items()
             ),

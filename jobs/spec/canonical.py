@@ -87,6 +87,8 @@ def _resources(ask: model.ResourceAsk) -> dict[str, Any]:
         document["cpu_exclusive"] = True
     if ask.rdma:
         document["rdma"] = True
+    if ask.processes_per_gpu != 1:
+        document["processes_per_gpu"] = ask.processes_per_gpu
     return document
 
 

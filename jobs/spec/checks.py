@@ -12,7 +12,7 @@ from typing import Any
 from jobs import bounds, frameworks
 from jobs.spec.model import JobSpec, RoleCompletion, Shell
 from jobs.spec.problems import Problem
-from jobs.spec.starting import check_starting, refuse_start_rules
+from jobs.spec.starting import check_processes, check_starting, refuse_start_rules
 from jobs.spec.translation import Location
 from jobs.spec.values import shown
 from kernel import limits
@@ -372,6 +372,7 @@ def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]
     framework = frameworks.get_framework(spec.framework)
     if not framework.takes_start_rules:
         yield from refuse_start_rules(spec)
+    yield from check_processes(spec, framework_takes_them=framework.takes_processes)
     for field in framework.validate(shapes):
         location: tuple[Any, ...] = tuple(field.path.split("/")[1:])
         yield Problem(location, field.code, field.message, field.hint)

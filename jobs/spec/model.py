@@ -367,6 +367,13 @@ class ResourceAsk(Model):
         False, description="The node's adapters for remote memory access (InfiniBand, RoCE); only nodes with one are used."
     )
 
+    processes_per_gpu: Annotated[int, _adapt(values.whole("processes_per_gpu", 1, bounds.PROCESSES_PER_GPU))] = Field(
+        1,
+        ge=1,
+        le=bounds.PROCESSES_PER_GPU,
+        description="Processes that share each GPU of a task: the command runs once for each, and is a rank each.",
+    )
+
     @property
     def amounts(self) -> Resources:
         """The same as the quantities that quota and placement count with."""

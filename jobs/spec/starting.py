@@ -51,6 +51,34 @@ def refuse_start_rules(spec: JobSpec) -> Iterator[Problem]:
             )
 
 
+def check_processes(spec: JobSpec, *, framework_takes_them: bool) -> Iterator[Problem]:
+    """Processes that share GPUs: whole ones, and as ranks of a framework that numbers them."""
+    for name, role in spec.roles.items():
+        if role.resources.processes_per_gpu == 1:
+            continue
+        place = ("roles", name, "resources", "processes_per_gpu")
+        if role.resources.gpu.millis < 1000 or role.resources.gpu.millis % 1000:
+            yield Problem(
+                place,
+                "processes_without_gpu",
+                Text(
+                    f"Role {name} asks for processes_per_gpu and for no whole GPU.",
+                    f"角色 {name} 设置了 processes_per_gpu，却没有申请整块 GPU。",
+                ),
+                Text("Add gpu: 1 or more, or remove it.", "请添加 gpu: 1 或更多，或去掉该项。"),
+            )
+        elif not framework_takes_them:
+            yield Problem(
+                place,
+                "framework",
+                Text(
+                    f"Framework {spec.framework} does not number several processes of a task.",
+                    f"框架 {spec.framework} 不支持一个任务内的多个进程。",
+                ),
+                Text("Use framework: pytorch or jax, or remove it.", "请使用 framework: pytorch 或 jax，或去掉该项。"),
+            )
+
+
 def _check_ready(role: str, ready: Ready, ports: tuple[str, ...]) -> Iterator[Problem]:
     if (ready.port is None) == (ready.log is None):
         yield Problem(

@@ -15,5 +15,8 @@ from tests.builders.live import LivePlatform, package_index, running_platform
 def live_platform(wheels: Path) -> Iterator[LivePlatform]:
     """It is the only one of its stage: the programs of the frameworks take what memory there is."""
     through = through_namespace() if is_namespace_possible() else ()
-    with package_index(wheels) as settings, running_platform(through=through, **settings) as platform:
+    with (
+        package_index(wheels) as settings,
+        running_platform(through=through, BERTH_LOCAL_SIMULATED_GPUS="4xSIM", **settings) as platform,
+    ):
         yield platform

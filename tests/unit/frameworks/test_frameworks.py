@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 
@@ -70,6 +71,18 @@ def test_what_a_framework_sets_is_what_it_reserves(name):
     plain = get_framework("none").compile(a_job(a_role("worker", 2)))
     plan = framework.compile(a_job(a_role("worker", 2)))
     assert set(plan.tasks[0].env) - set(plain.tasks[0].env) == framework.reserved_env
+
+
+@pytest.mark.capability("96", "Ranks and world size count processes: 4 cards with 3 processes each are 12 ranks")
+def test_processes_that_share_gpus_are_ranks():
+    roles = (a_role("master", 1), a_role("worker", 2, gpu_millis=4000, processes_per_gpu=3))
+    plan = get_framework("pytorch").compile(a_job(*roles, chief="master"))
+    plans = [json.loads(environment_of(task)["BERTH_TASK_PLAN"]) if "BERTH_TASK_PLAN" in task.env else {} for task in plan.tasks]
+    ranks = [[own["RANK"] for own in of_task.get("processes", ())] for of_task in plans]
+    assert ranks == [["0"], [str(rank) for rank in range(1, 13)], [str(rank) for rank in range(13, 25)]]
+    processes = [own for of_task in plans for own in of_task["processes"]]
+    assert {own["WORLD_SIZE"] for own in processes} == {"25"}
+    assert {own["BERTH_GPU_MEMORY_FRACTION"] for own in plans[1]["processes"]} == {"0.3000"}
 
 
 # --- mpi -------------------------------------------------------------------------------------------------------------

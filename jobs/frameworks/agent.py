@@ -139,6 +139,7 @@ def _plan(role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> It
     max_retry = run.max_retry if role.max_retry is None else role.max_retry
     if max_retry:
         yield "max_retry", max_retry
+        yield "retry_codes", list(role.retry_codes)
     if run.prepares:
         yield "prepare", [(argument,) for argument in role.argv]
     if run.requires:

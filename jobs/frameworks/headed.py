@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.base import WORKER, BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
-from jobs.frameworks.roles import SINGLE, check_roles
+from jobs.frameworks.roles import SINGLE, by_load, check_roles, headed_roles
 from kernel.errors import FieldError
 
 NOTHING = ":"
 WORKER_RETRIES = 3  # A worker that fails more often fails for a reason.
 
 
-class HeadedFramework:
+class HeadedFramework(BaseFramework):
     """A framework of this shape says what the head and the workers run; `head` names the role."""
 
-    name: str
-    page: str
     head: str
-    reserved_env: frozenset[str]
-    takes_start_rules = True
-    takes_processes = False
+    worker = WORKER
 
     def head_run(self, job: FrameworkJob, role: FrameworkRole) -> TaskRun:
         """Services of the head; its command is the job's own."""
@@ -37,8 +35,15 @@ class HeadedFramework:
         """The command of a worker, which does not end by itself."""
         raise NotImplementedError
 
+    def short_roles(self, role: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        """The command is the driver's; replicas and resources are the workers', and the head has no GPU."""
+        return headed_roles(role, self.head, self.worker)
+
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(self.head)
+
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return by_load({name: role for name, role in roles.items() if name != self.head})
 
     def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return NOTHING

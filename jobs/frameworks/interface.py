@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from clusters.engines.interface import TaskName, Text
 from kernel.errors import FieldError
@@ -55,6 +55,7 @@ class FrameworkRole:
     ready: ReadyCheck | None = None
     start_after_ready: tuple[str, ...] = ()
     max_retry: int | None = None
+    retry_codes: tuple[int, ...] = ()  # Ends after which it is started again; none: after all that are failures.
     processes_per_gpu: int = 1
 
     @property
@@ -129,6 +130,15 @@ class Framework(Protocol):
 
     def completion(self, roles: Collection[str]) -> Deciding:
         """Which of these roles decide the end of a job that says nothing of it itself."""
+        ...
+
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        """How the tasks of a role go to machines where the job says nothing: `pack` or `spread`; roles left out, anywhere. The
+        name "" stands for all roles, near one another."""
+        ...
+
+    def short_roles(self, role: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        """The roles of a job that is written in the short form, with one command and no roles."""
         ...
 
     def default_command(self, role: str, roles: Collection[str]) -> str | None:

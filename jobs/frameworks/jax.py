@@ -11,13 +11,14 @@ else of JAX:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
 from jobs.frameworks.agent import TaskRun, gang, shared_gpu_runs
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
-from jobs.frameworks.interface import Deciding, FrameworkJob, GangPlan, RoleShape
-from kernel.errors import FieldError
+from jobs.frameworks.interface import FrameworkJob, GangPlan, RoleShape
+from jobs.frameworks.roles import ring
 
 PORT = "berth-jax"
 
@@ -44,21 +45,14 @@ With `processes_per_gpu` the command runs several times on each GPU; the variabl
 """
 
 
-class Jax:
+class Jax(BaseFramework):
     name = "jax"
     page = PAGE
     reserved_env = frozenset({"JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"})
-    takes_start_rules = True
     takes_processes = True
 
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
-
-    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
-        return []
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return ring(roles)
 
     def compile(self, job: FrameworkJob) -> GangPlan:
         layout = lay_out(job)

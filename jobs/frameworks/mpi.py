@@ -14,8 +14,10 @@ from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, TextPart
 from clusters.engines.interface import Text as TaskText
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.roles import ring
 from kernel.errors import FieldError
 from kernel.words import Text
 
@@ -49,15 +51,17 @@ or a role `launcher` of one task beside the roles that take ranks; those may hav
 """
 
 
-class Mpi:
+class Mpi(BaseFramework):
     name = "mpi"
     page = PAGE
     reserved_env = frozenset({"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_agent"})
     takes_start_rules = False
-    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(LAUNCHER)
+
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return ring({name: role for name, role in roles.items() if name != LAUNCHER})
 
     def default_command(self, role: str, roles: Collection[str]) -> str | None:
         """Roles that only take ranks have nothing to do before."""

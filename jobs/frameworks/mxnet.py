@@ -6,12 +6,14 @@ job. Scheduler and servers need no command: they serve from `import mxnet` until
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from clusters.engines.interface import AddressOf, PortOf, Text
 from jobs.frameworks.agent import Requirement, TaskRun, gang
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
-from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
-from jobs.frameworks.roles import REQUIRED, SINGLE, check_roles
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape
+from jobs.frameworks.roles import REQUIRED, SINGLE, check_roles, served, without
 from kernel.errors import FieldError
 
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
@@ -33,7 +35,7 @@ others would wait for it. MXNet 1.9 needs NumPy below 1.24.
 """
 
 
-class MXNet:
+class MXNet(BaseFramework):
     name = "mxnet"
     page = PAGE
     reserved_env = frozenset(
@@ -42,11 +44,13 @@ class MXNet:
             *("DMLC_NUM_WORKER", "DMLC_NODE_HOST"),
         }
     )
-    takes_start_rules = True
-    takes_processes = False
 
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
+    def short_roles(self, role: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        """Workers, and one server."""
+        return {SCHEDULER: {}, SERVER: without(role, "command", "replicas", "gpu"), WORKER: role}
+
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return served(roles, SERVER)
 
     def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return None if role == WORKER else "python3 -c 'import mxnet'"

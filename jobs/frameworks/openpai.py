@@ -7,15 +7,15 @@ its ports here in place of numbers, as in `SynPort:synport;http:http,http-2`. `b
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text, TextPart
 from jobs import bounds
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, listed, own_environment
-from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
-from kernel.errors import FieldError
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, TaskPlan
 
 ROLE_NAME = "PAI_CURRENT_TASK_ROLE_NAME"
 PORT_NAMES = "PAI_CONTAINER_HOST_PORT_LIST"
@@ -24,21 +24,11 @@ MIB = 1024 * 1024
 SHM_MIB = 512  # What OpenPAI gives a task that asks for nothing.
 
 
-class OpenPai:
+class OpenPai(BaseFramework):
     name = "openpai"
     page = Path(__file__).with_name("openpai.md").read_text(encoding="utf-8")
     reserved_env: frozenset[str] = frozenset()
     takes_start_rules = False
-    takes_processes = False
-
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
-
-    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
-        return []
 
     def compile(self, job: FrameworkJob) -> GangPlan:
         layout = lay_out(job)

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-
 from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
-from jobs.frameworks.interface import Deciding, FrameworkJob, GangPlan, RoleShape
-from kernel.errors import FieldError
+from jobs.frameworks.interface import FrameworkJob, GangPlan
 
 
-class Plain:
+class Plain(BaseFramework):
     name = "none"
-    page = ""
-    reserved_env: frozenset[str] = frozenset()
-    takes_start_rules = True
-    takes_processes = False
-
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
-
-    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
-        return []
 
     def compile(self, job: FrameworkJob) -> GangPlan:
         return gang(lay_out(job), lambda rank, role, index: TaskRun())

@@ -6,14 +6,15 @@ and sets RANK and WORLD_SIZE anew for each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
 from jobs.frameworks.agent import TaskRun, gang, shared_gpu_runs
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
-from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
-from kernel.errors import FieldError
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape
+from jobs.frameworks.roles import ring
 
 PORT = "berth-torch"
 
@@ -33,12 +34,12 @@ One process a task: `command: python train.py`, which calls `torch.distributed.i
 
 Several processes a GPU: `resources: {gpu: 4, processes_per_gpu: 3}` runs `command: python train.py` twelve times in the task.
 Each process is a rank, with `RANK` and `WORLD_SIZE` of its own, sees its GPU alone (`LOCAL_RANK` stays 0), and has its part of
-that GPU's memory in `BERTH_GPU_MEMORY_FRACTION`: `torch.cuda.set_per_process_memory_fraction(float(os.environ[...]))` keeps to it.
+that GPU's memory in `BERTH_GPU_MEMORY_FRACTION`, for `torch.cuda.set_per_process_memory_fraction(float(os.environ[...]))`.
 NCCL takes no two processes on one GPU: use gloo.
 """
 
 
-class PyTorch:
+class PyTorch(BaseFramework):
     name = "pytorch"
     page = PAGE
     reserved_env = frozenset(
@@ -47,17 +48,10 @@ class PyTorch:
             *("PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"),
         }
     )
-    takes_start_rules = True
     takes_processes = True
 
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
-
-    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
-        return []
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return ring(roles)
 
     def compile(self, job: FrameworkJob) -> GangPlan:
         layout = lay_out(job)

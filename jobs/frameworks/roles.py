@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jobs.frameworks.interface import RoleShape
 from kernel.errors import FieldError
@@ -55,3 +56,43 @@ def check_roles(
                 Text(f"Framework {framework} has no role {name}.", f"框架 {framework} 没有角色 {name}。"),
                 Text(f"Its roles: {', '.join(laws)}.", f"其角色：{', '.join(laws)}。"),
             )
+
+
+# --- Where tasks go, by what they do -------------------------------------------------------------------------------------
+
+PACK, SPREAD = "pack", "spread"
+ALL_ROLES = ""
+
+
+def ring(roles: Mapping[str, RoleShape]) -> dict[str, str]:
+    """Tasks that reduce together are as fast as the longest way between two of them: near one another, all roles alike."""
+    return {ALL_ROLES: PACK} if sum(role.replicas_max for role in roles.values()) > 1 else {}
+
+
+def served(roles: Mapping[str, RoleShape], servers: str) -> dict[str, str]:
+    """All workers speak to all servers at once: servers on machines of their own share no network card. Workers by their load."""
+    workers = {name: role for name, role in roles.items() if name != servers}
+    return {**by_load(workers), **({servers: SPREAD} if roles[servers].replicas_max > 1 else {})}
+
+
+def by_load(roles: Mapping[str, RoleShape]) -> dict[str, str]:
+    """Tasks with GPUs near one another, because they exchange what they compute; those of cores alone apart, because they share
+    caches and disks instead."""
+    return {name: PACK if role.gpu_millis else SPREAD for name, role in roles.items() if role.replicas_max > 1}
+
+
+# --- Roles of the short form ---------------------------------------------------------------------------------------------
+
+
+def headed_roles(role: Mapping[str, Any], head: str, worker: str) -> dict[str, Mapping[str, Any]]:
+    """One command for the head, everything else for the workers; the head has what a worker has but no GPU."""
+    return {head: without(role, "replicas", "gpu", "ports", "max_retry", "policies"), worker: without(role, "command", "shell")}
+
+
+def without(role: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """A role as it is written, without some of its keys and of its resources."""
+    kept = {key: value for key, value in role.items() if key not in keys}
+    resources = kept.get("resources")
+    if isinstance(resources, Mapping):
+        kept["resources"] = {key: value for key, value in resources.items() if key not in keys}
+    return kept

@@ -8,18 +8,18 @@ finds the tasks as in framework mpi. The image needs python3 where a step is sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text, TextPart
 from jobs import bounds
 from jobs.frameworks import mpi_agent
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, listed, own_environment
-from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape, TaskPlan
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, TaskPlan
 from jobs.frameworks.slurm_array import read_array
 from jobs.frameworks.slurm_steps import compressed
-from kernel.errors import FieldError
 
 PORT = "berth-slurm"
 NODES_FILE = "berth-slurm-nodes"
@@ -59,21 +59,11 @@ SET_LATER = frozenset(
 )
 
 
-class Slurm:
+class Slurm(BaseFramework):
     name = "slurm"
     page = Path(__file__).with_name("slurm.md").read_text(encoding="utf-8")
     reserved_env = PLACED
     takes_start_rules = False
-    takes_processes = False
-
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
-
-    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
-        return []
 
     def compile(self, job: FrameworkJob) -> GangPlan:
         assert job.key, "a job that starts steps in its tasks needs a key"

@@ -60,12 +60,18 @@ def main() -> int:
         code = Run(plan, fill, ready, stop).to_its_end()
         if ready.failed.is_set():
             return NOT_READY
-        if code == 0 or stop.is_asked or tried >= plan.get("max_retry", 0):
+        if code == 0 or stop.is_asked or tried >= plan.get("max_retry", 0) or not may_retry(plan, code):
             break
         tried += 1
         say(f"the command {end_in_words(code)}; it is started again ({tried} of {plan['max_retry']})")
         stop.event.wait(min(2.0 ** (tried - 1), BACKOFF_SECONDS_MAX))
     return end_alike(code)
+
+
+def may_retry(plan: Plan, code: int) -> bool:
+    """Whether the job wants another try after this end; a signal is told as shells tell it."""
+    codes = plan.get("retry_codes")
+    return not codes or (code if code >= 0 else 128 - code) in codes
 
 
 # --- Before the command ----------------------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ from clusters.engines.interface import AddressOf, PortOf
 from clusters.engines.interface import Text as TaskText
 from jobs import bounds
 from jobs.frameworks.agent import Requirement, TaskRun, gang, json_text
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
-from jobs.frameworks.roles import ANY, AT_MOST_ONE, REQUIRED, SINGLE, check_roles
+from jobs.frameworks.roles import ANY, AT_MOST_ONE, REQUIRED, SINGLE, check_roles, ring, served
 from kernel.errors import FieldError
 from kernel.words import Text
 
@@ -47,15 +48,16 @@ does not train under MultiWorkerMirroredStrategy; the package tf-keras with `TF_
 """
 
 
-class TensorFlow:
+class TensorFlow(BaseFramework):
     name = "tensorflow"
     page = PAGE
     reserved_env = frozenset({"TF_CONFIG"})
-    takes_start_rules = True
-    takes_processes = False
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(CHIEF, frozenset({WORKER, SERVERS}))
+
+    def placement(self, roles: Mapping[str, RoleShape]) -> Mapping[str, str]:
+        return served(roles, SERVERS) if SERVERS in roles else ring(roles)
 
     def default_command(self, role: str, roles: Collection[str]) -> str | None:
         return _SERVE if role == SERVERS or (role == WORKER and CHIEF in roles) else None

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from jobs.frameworks import get_framework
+from jobs.lifecycle.policies import Policy, PolicyAction, TaskEnd, judge
 from jobs.lifecycle.states import JobState, TaskState
 
 Threshold = int | Literal["never"] | None
@@ -47,6 +48,11 @@ class CompletionRules(Protocol):
     def roles(self) -> Mapping[str, RoleRule]: ...
 
 
+class HasPolicies(Protocol):
+    @property
+    def policies(self) -> Sequence[Policy]: ...
+
+
 class HasCompletion(Protocol):
     """What is read of a job: `JobSpec` fits, and so does anything simpler."""
 
@@ -56,14 +62,19 @@ class HasCompletion(Protocol):
     @property
     def completion(self) -> CompletionRules: ...
 
+    @property
+    def roles(self) -> Mapping[str, HasPolicies]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`succeeded` None: not decided, the tasks go on. `because` is a reason code, `role` the role that decided."""
+    """`succeeded` None: not decided, the tasks go on. `because` is a reason code, `role` the role that decided, `action` what one
+    of its policies asked for."""
 
     succeeded: bool | None
     because: str = ""
     role: str = ""
+    action: PolicyAction | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -71,6 +82,18 @@ class Decision:
 
 
 CONTINUE = Decision(None)
+
+
+def decide(spec: HasCompletion, tasks: Mapping[str, Sequence[TaskEnd]]) -> Decision:
+    """Decide by the policies of the roles, then by their thresholds."""
+    policies = {name: role.policies for name, role in spec.roles.items() if role.policies}
+    if not policies:
+        return decide_completion(spec, {name: [task.state for task in ends] for name, ends in tasks.items()})
+    judgement = judge(policies, tasks)
+    if judgement.action is not None:
+        succeeded = judgement.action is PolicyAction.COMPLETE
+        return Decision(succeeded, f"policy_{judgement.action}", judgement.role, judgement.action)
+    return decide_completion(spec, judgement.states)
 
 
 def decide_completion(spec: HasCompletion, states: Mapping[str, Sequence[TaskState]]) -> Decision:

@@ -11,10 +11,13 @@ from datetime import datetime
 from django.db import transaction
 
 from clusters.placement import RDMA, RDMA_PRESENT
+from jobs.frameworks import get_framework
+from jobs.frameworks.roles import ALL_ROLES
 from jobs.models import StoredSpec
 from jobs.scheduling.core.eligibility import Wish
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import TaskAsk
+from jobs.spec.checks import role_shapes
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput
@@ -56,7 +59,11 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
             mounts = [mount["volume"] for mount in content.get("mounts") or ()]
             checkpoint = content.get("checkpoint") or {}
             saves = (checkpoint.get("interval"), checkpoint.get("grace"), str(checkpoint.get("path") or "/").startswith("/"))
-            where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts, saves)
+            where = (
+                *(content.get(part) for part in ("pool", "cluster", "placement", "framework")),
+                mounts,
+                saves,
+            )
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
                 if len(_wishes) >= CACHED_SPECS:
@@ -72,19 +79,27 @@ def wish_of(spec: JobSpec) -> Wish:
     needs = tuple((label, frozenset(accepted)) for label, accepted in sorted(placement.labels.items()))
     tolerates = frozenset(placement.tolerates)
     roles = []
+    by_kind = placement_by_kind(spec)
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
         alone = role.resources.cpu_exclusive
         labels = tuple(sorted({*needs, _HAS_RDMA}, key=lambda need: need[0])) if role.resources.rdma else needs
         ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), labels, tolerates, alone)
-        roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
+        roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max, by_kind.get(name, "")))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
     mounts = tuple(sorted({mount.volume for mount in spec.mounts}))
     saves = spec.checkpoint.interval_seconds if spec.checkpoint is not None else None
     grace = spec.checkpoint.grace_seconds if spec.checkpoint is not None else None
-    gang = GangAsk(tuple(roles), placement.together or "")
+    gang = GangAsk(tuple(roles), placement.together or by_kind.get(ALL_ROLES, ""))
     kept = spec.checkpoint is not None and not spec.checkpoint.path.startswith("/")
     return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, (), kept, saves or 0, grace)
+
+
+def placement_by_kind(spec: JobSpec) -> Mapping[str, str]:
+    """How the tasks of each role go to machines by what their framework does, where the job says nothing of it."""
+    if spec.placement.together is not None:
+        return {}
+    return get_framework(spec.framework).placement(role_shapes(spec))
 
 
 def forget_specs() -> None:

@@ -22,14 +22,16 @@ from clusters.engines.interface import (
 )
 from clusters.engines.interface import TaskState as Seen
 from clusters.services import Held, note_contents
-from jobs.lifecycle.completion import Decision, decide_completion
+from jobs.lifecycle.completion import Decision, decide
+from jobs.lifecycle.exits import signal_of
+from jobs.lifecycle.policies import PolicyEvent, TaskEnd
 from jobs.lifecycle.start_waits import next_wait, starts_too_late, wait_text
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices, stop_grace, stops_at
-from jobs.reconcile.stored_exits import exit_document, storable_wait
+from jobs.reconcile.stored_exits import exit_document, exit_value, storable_wait
 from jobs.reconcile.verdicts import START_TIMEOUT, conclude
 from jobs.reconcile.watched import LIVE, Watched
 from jobs.selectors.ran import last_looks
@@ -299,6 +301,8 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
         if decision.is_decided:
             rows.append((item.job.id, item.job.state, item.attempt.id))
             verdicts[item.attempt.id] = {"succeeded": decision.succeeded, "because": decision.because}
+            if decision.action is not None:
+                verdicts[item.attempt.id]["action"] = str(decision.action)
     if rows:
         stop_attempts(
             rows, cause="completion", reason="completing", grace_seconds=None, actor="system:observer", now=now, verdicts=verdicts
@@ -384,9 +388,25 @@ def conclude_gone(attempt_ids: Sequence[uuid.UUID], *, now: datetime) -> None:
 
 
 def completion_of(item: Watched) -> Decision:
-    """What the job's completion policy says to the tasks as they are."""
+    """What the job's policies and its completion policy say to the tasks as they are."""
     spec = load_spec(item.job.spec_id)
-    states: dict[str, list[TaskState]] = {name: [] for name in spec.roles}
+    ends: dict[str, list[TaskEnd]] = {name: [] for name in spec.roles}
     for (role, _), task in sorted(item.tasks.items()):
-        states.setdefault(role, []).append(TaskState(task.state))
-    return decide_completion(spec, states)
+        ends.setdefault(role, []).append(_end_of(task))
+    return decide(spec, ends)
+
+
+def _end_of(task: Task) -> TaskEnd:
+    """A task as policies see it."""
+    state = TaskState(task.state)
+    if state is TaskState.SUCCEEDED:
+        return TaskEnd(state, PolicyEvent.SUCCEEDED, 0)
+    if state is not TaskState.FAILED:
+        return TaskEnd(state)
+    seen = exit_value(task.exit)
+    if seen is None or seen.reason is ExitReason.NODE_LOST:
+        return TaskEnd(state, PolicyEvent.LOST)
+    if seen.reason is ExitReason.EVICTED:
+        return TaskEnd(state, PolicyEvent.EVICTED)
+    signal = signal_of(seen)
+    return TaskEnd(state, PolicyEvent.FAILED, seen.code if signal is None else 128 + signal)

@@ -14,6 +14,7 @@ from clusters.services.quarantine import current_holds
 from jobs.lifecycle.completion import Decision
 from jobs.lifecycle.exit_classes import Reaction, Stage
 from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
+from jobs.lifecycle.policies import RESTARTS, PolicyAction
 from jobs.lifecycle.retry import PastAttempt, RetryDecision, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.loading.specs import load_spec
@@ -22,6 +23,7 @@ from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
+from jobs.spec.model import FAILURES, Retry
 from kernel.clock import utc_text
 from kernel.config import current
 from kernel.wait_codes import WaitCode
@@ -66,9 +68,18 @@ def conclude(
             ),
             past[item.job.id],
             now,
+            action=_action_of(item, decisions.get(item.attempt.id)),
         )
         for item in items
     ]
+
+
+def _action_of(item: Watched, decision: Decision | None) -> PolicyAction | None:
+    """What a policy of the job asked for: as it did when it stopped the attempt, else as it does now that all is over."""
+    stored = (item.attempt.stop_verdict or {}).get("action")
+    if stored is not None:
+        return PolicyAction(stored)
+    return decision.action if decision is not None and item.attempt.stop_cause == "" else None
 
 
 def give_up(attempts: Sequence[tuple[Attempt, str, str]], *, now: datetime) -> list[Ending]:
@@ -135,8 +146,16 @@ def _verdict(item: Watched, decision: Decision | None, log_tail: str, *, is_lost
     return classify(ended, stop_cause=cause)
 
 
-def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime) -> Ending:
-    target, again = _target(attempt, job, verdict, past, now)
+def _ending(
+    attempt: Attempt,
+    job: Job,
+    verdict: ExitVerdict,
+    past: Sequence[PastAttempt],
+    now: datetime,
+    *,
+    action: PolicyAction | None = None,
+) -> Ending:
+    target, again = _target(attempt, job, verdict, past, now, action)
     reason = verdict.code
     detail: dict[str, object] = {"class": verdict.code, **_numbers(verdict)}
     if verdict.code == "stopped_by_user":
@@ -172,18 +191,24 @@ def _numbers(verdict: ExitVerdict) -> dict[str, object]:
 
 
 def _target(
-    attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime
+    attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime, action: PolicyAction | None
 ) -> tuple[JobState, RetryDecision]:
-    """Where the job goes, and what is decided about a further attempt. A stop that was asked for wins over any retry."""
+    """Where the job goes, and what is decided about a further attempt. A stop that was asked for wins over any retry, a policy
+    of the job over its `retry`."""
     no_other = RetryDecision(False, verdict.code)
     if verdict.outcome == Outcome.SUCCEEDED:
         return JobState.SUCCEEDED, no_other
     if job.desired == "stop" or verdict.outcome == Outcome.STOPPED:
         return JobState.STOPPED, no_other
+    if action is PolicyAction.ABORT:
+        return JobState.FAILED, no_other
     if verdict.exit_class.reaction is Reaction.NEVER:  # Also where the spec, and with it the policy, cannot be read.
         return JobState.FAILED, no_other
+    retry = load_spec(job.spec_id).retry
+    if action is PolicyAction.RESTART_JOB:
+        retry = Retry(limit=retry.limit if retry is not None else RESTARTS, on=FAILURES)
     decision = decide_retry(
-        load_spec(job.spec_id).retry,
+        retry,
         [*past, PastAttempt(verdict.failure_class, now)],
         verdict,
         retry_settings(),

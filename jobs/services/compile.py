@@ -34,6 +34,7 @@ from images.services.accounts import accounts_at
 from jobs.frameworks import get_framework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, ReadyCheck
 from jobs.lifecycle.completion import chief_of
+from jobs.lifecycle.policies import own_tries
 from jobs.loading.specs import load_spec, mount_requests, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.spec.model import JobSpec, Role
@@ -163,7 +164,8 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
                     count_min=role.replicas.min,
                     ready=_ready_check(role),
                     start_after_ready=role.start_after_ready,
-                    max_retry=role.max_retry,
+                    max_retry=own_tries(role.policies, role.max_retry)[0],
+                    retry_codes=own_tries(role.policies, role.max_retry)[1],
                     processes_per_gpu=role.resources.processes_per_gpu,
                 )
                 for name, role in spec.roles.items()

@@ -74,7 +74,14 @@ def _role(role: Role) -> dict[str, Any]:
         document["start_after_ready"] = list(role.start_after_ready)
     if role.max_retry is not None:
         document["max_retry"] = role.max_retry
+    if role.policies:
+        document["policies"] = [_policy(policy) for policy in role.policies]
     return document
+
+
+def _policy(policy: model.RolePolicy) -> dict[str, Any]:
+    codes = {"exit_code": list(policy.exit_code)} if policy.exit_code else {}
+    return {"on": [str(event) for event in policy.on], "do": str(policy.action), **codes}
 
 
 def _resources(ask: model.ResourceAsk) -> dict[str, Any]:

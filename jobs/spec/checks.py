@@ -12,7 +12,7 @@ from typing import Any
 from jobs import bounds, frameworks
 from jobs.spec.model import JobSpec, RoleCompletion, Shell
 from jobs.spec.problems import Problem
-from jobs.spec.starting import check_processes, check_starting, refuse_start_rules
+from jobs.spec.starting import check_policies, check_processes, check_starting, refuse_start_rules
 from jobs.spec.translation import Location
 from jobs.spec.values import shown
 from kernel import limits
@@ -362,13 +362,18 @@ def _check_dependencies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Probl
             seen.setdefault(entry, name)
 
 
-def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
-    if broken & {"roles", "replicas", "role_parts", "framework"}:
-        return
-    shapes = {
+def role_shapes(spec: JobSpec) -> dict[str, frameworks.RoleShape]:
+    """What frameworks judge of a job's roles."""
+    return {
         name: frameworks.RoleShape(role.replicas.min, role.replicas.max, role.resources.gpu.millis, role.ports)
         for name, role in spec.roles.items()
     }
+
+
+def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
+    if broken & {"roles", "replicas", "role_parts", "framework"}:
+        return
+    shapes = role_shapes(spec)
     framework = frameworks.get_framework(spec.framework)
     if not framework.takes_start_rules:
         yield from refuse_start_rules(spec)
@@ -389,5 +394,6 @@ _CHECKS: tuple[Check, ...] = (
     _check_code,
     _check_dependencies,
     check_starting,
+    check_policies,
     _check_framework,
 )

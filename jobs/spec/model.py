@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from jobs import bounds
 from jobs.frameworks import framework_names
+from jobs.lifecycle.policies import PolicyAction, PolicyEvent
 from jobs.spec import values
 from jobs.spec.values import BadValue
 from kernel import limits
@@ -384,15 +385,57 @@ class Ready(Model):
     """When a task of the role is ready. Exactly one of port and log."""
 
     port: PortName | None = Field(None, description="One of the role's ports: ready once the task listens at it.")
-    path: Annotated[str, _adapt(values.absolute_path("ready.path")), _shape("string", "/health", pattern="^/")] | None = Field(
-        None, description="With port: ready once a GET of this path is answered by 2xx or 3xx."
-    )
+    path: (
+        Annotated[
+            str,
+            *_grammar(
+                "ready.path",
+                r"/[!-~]*",
+                1024,
+                Text("a path of a URL, such as /health", "URL 路径，例如 /health"),
+            ),
+        ]
+        | None
+    ) = Field(None, description="With port: ready once a GET of this path is answered by 2xx or 3xx.")
     log: Annotated[str, _adapt(values.free_text("ready.log"))] | None = Field(
         None, description="Ready once the task has written this text, on either stream."
     )
     timeout_seconds: Annotated[
         int, _adapt(values.duration("timeout", 1, bounds.READY_SECONDS)), _any_of(*_DURATION_FORMS, examples=["5m", 300])
     ] = Field(600, validation_alias="timeout", description="The task fails when it is not ready after this time.")
+
+
+def _read_events(value: Any) -> Any:
+    """One event stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+class RolePolicy(Model):
+    """What the end of a task of the role leads to; the first policy that fits decides."""
+
+    on: Annotated[
+        tuple[Annotated[PolicyEvent, _enumerated(Text("An event", "事件"), tuple(PolicyEvent))], ...],
+        _sequence("on", len(PolicyEvent)),
+        _adapt(_read_events),
+        _any_of(
+            {"enum": list(PolicyEvent)},
+            {"type": "array", "items": {"enum": list(PolicyEvent)}, "minItems": 1, "uniqueItems": True},
+            examples=["failed", ["evicted", "lost"]],
+        ),
+    ] = Field(description="Ends of a task; `role_succeeded`: of the last one of the role; `any`: all that did not end well.")
+    action: Annotated[PolicyAction, _enumerated(Text("An action", "动作"), tuple(PolicyAction))] = Field(
+        validation_alias="do", description="What follows."
+    )
+    exit_code: Annotated[
+        tuple[Annotated[int, _adapt(values.whole("exit_code", 1, 255))], ...],
+        _sequence("exit_code", bounds.POLICY_CODES),
+        _adapt(lambda value: [value] if isinstance(value, int) and not isinstance(value, bool) else value),
+        _any_of(
+            {"type": "integer", "minimum": 1, "maximum": 255},
+            {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 255}},
+            examples=[137, [137, 143]],
+        ),
+    ] = Field((), description="With `failed`: only after these exit codes, 128 + n for signal n.")
 
 
 class Role(Model):
@@ -430,6 +473,9 @@ class Role(Model):
         None,
         description="How often the command of a task is started again, alone and in its place, when it fails. Default: what the "
         "framework says, else 0.",
+    )
+    policies: Annotated[tuple[RolePolicy, ...], _sequence("policies", bounds.POLICIES, unique=False)] = Field(
+        (), description="What ends of tasks lead to, before `completion` counts them."
     )
 
     @property

@@ -22,7 +22,7 @@ from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
 from kernel.words import Text
 
-SHORTHAND = ("command", "shell", "replicas", "resources", "ports", "ready", "max_retry")
+SHORTHAND = ("command", "shell", "replicas", "resources", "ports", "ready", "max_retry", "policies")
 
 
 def parse_spec(document: object) -> JobSpec:
@@ -70,7 +70,7 @@ class _Reading:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._written = document
-        self._short_role: str | None = None
+        self._short_roles: frozenset[str] = frozenset()
         self._short_completion: str | None = None
         self._errors: list[FieldError] = []
         self._document = self._write_out(document)
@@ -113,8 +113,9 @@ class _Reading:
                 )
                 del document[key]
         elif short or "roles" not in document:
-            self._short_role = DEFAULT_ROLE
-            document["roles"] = {DEFAULT_ROLE: {key: document.pop(key) for key in short}}
+            role = {key: document.pop(key) for key in short}
+            document["roles"] = _short_roles(role, str(document.get("framework", "none")))
+            self._short_roles = frozenset(document["roles"])
         if isinstance(document.get("roles"), dict):
             framework = str(document.get("framework"))
             roles = {name: _without_none(role) for name, role in document["roles"].items()}
@@ -136,14 +137,14 @@ class _Reading:
 
     def _pointer(self, location: Location) -> str:
         """The place in the user's document that a place in the model came from."""
-        if self._short_role is not None and location[:2] == ("roles", self._short_role):
+        if location[0] == "roles" and len(location) > 1 and location[1] in self._short_roles:
             location = location[2:] or ("command",)
         if self._short_completion is not None and location[:3] == ("completion", "roles", self._short_completion):
             location = ("completion", *location[3:])
         return pointer(existing(self._written, location))
 
     def _keys_at(self, location: Location) -> tuple[str, ...]:
-        return keys_at(location, at_top=self._short_role is not None)
+        return keys_at(location, at_top=bool(self._short_roles))
 
 
 def _without_none(value: Any) -> Any:
@@ -157,6 +158,13 @@ def _without_none(value: Any) -> Any:
         for key, entry in value.items()
         if entry is not None
     }
+
+
+def _short_roles(role: dict[str, Any], framework: str) -> dict[str, Any]:
+    """A job with one command and no roles: what its framework makes of it."""
+    if framework not in FRAMEWORKS:
+        return {DEFAULT_ROLE: role}
+    return {name: dict(written) for name, written in get_framework(framework).short_roles(role).items()}
 
 
 def _with_command(name: str, roles: Mapping[str, Any], framework: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from jobs.lifecycle.policies import PolicyAction, PolicyEvent
 from jobs.spec.model import JobSpec, Ready
 from jobs.spec.problems import Problem
 from jobs.spec.values import shown
@@ -41,7 +42,13 @@ def check_starting(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
 def refuse_start_rules(spec: JobSpec) -> Iterator[Problem]:
     """For frameworks that start the programs of their tasks in a way of their own."""
     for name, role in spec.roles.items():
-        given = {"ready": role.ready, "start_after_ready": role.start_after_ready, "max_retry": role.max_retry}
+        restarts = any(policy.action is PolicyAction.RESTART_TASK for policy in role.policies)
+        given = {
+            "ready": role.ready,
+            "start_after_ready": role.start_after_ready,
+            "max_retry": role.max_retry,
+            "policies": restarts,
+        }
         for key in [key for key, value in given.items() if value]:
             yield Problem(
                 ("roles", name, key),
@@ -49,6 +56,41 @@ def refuse_start_rules(spec: JobSpec) -> Iterator[Problem]:
                 Text(f"Framework {spec.framework} does not take {key}.", f"框架 {spec.framework} 不支持 {key}。"),
                 Text(f"Remove {key}, or use another framework.", f"请去掉 {key}，或使用其他框架。"),
             )
+
+
+def check_policies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
+    """Policies that can be carried out, and under which a job can succeed."""
+    for name, role in spec.roles.items():
+        for index, policy in enumerate(role.policies):
+            place = ("roles", name, "policies", index)
+            well = sorted({*policy.on} & {PolicyEvent.SUCCEEDED, PolicyEvent.ROLE_SUCCEEDED})
+            if well and policy.action not in (PolicyAction.COMPLETE, PolicyAction.IGNORE):
+                yield Problem(
+                    (*place, "do"),
+                    "policy_endless",
+                    Text(
+                        f"{policy.action} on {well[0]} of role {name} would keep the job from ever succeeding.",
+                        f"角色 {name} 在 {well[0]} 时执行 {policy.action}，作业将永远无法成功。",
+                    ),
+                    Text("Write do: complete or do: ignore there.", "请改为 do: complete 或 do: ignore。"),
+                )
+            elif policy.action is PolicyAction.RESTART_TASK and {*policy.on} != {PolicyEvent.FAILED}:
+                yield Problem(
+                    (*place, "on"),
+                    "policy_place",
+                    Text(
+                        "restart_task is for failed alone: a task whose node is gone cannot start again in its place.",
+                        "restart_task 只能用于 failed：节点已不在的任务无法在原处重新启动。",
+                    ),
+                    Text("Use restart_job for the other events.", "其他事件请使用 restart_job。"),
+                )
+            if policy.exit_code and PolicyEvent.FAILED not in policy.on:
+                yield Problem(
+                    (*place, "exit_code"),
+                    "policy_code",
+                    Text("exit_code is only of use with failed.", "exit_code 只能与 failed 一起使用。"),
+                    Text("Remove it, or add failed.", "请去掉，或添加 failed。"),
+                )
 
 
 def check_processes(spec: JobSpec, *, framework_takes_them: bool) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from typing import Any
 from jobs.lifecycle.filter_words import FilterCode
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.filters import Refusal, refusal
-from jobs.scheduling.core.place.gangs import Placed
+from jobs.scheduling.core.place.gangs import GangAsk, Placed
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow, ranking_of
 from jobs.scheduling.core.place.scores import PoolRules
@@ -118,6 +118,7 @@ def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, WaitR
     payload = {**_placement(placed, core, names, counted), "standing": decision.standing.name.lower()}
     running = core.running.get(decision.id)
     if running is not None:
+        payload["together"] = _together(running.job.gang)
         payload["queue"] = names.queues[running.job.queue]
         payload["waited_seconds"] = max(0, core.now - running.job.submitted_at)
     before = waited.get(decision.id)
@@ -163,6 +164,12 @@ def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Reco
         "cost": decision.cost,
     }
     return Record(decision.id, CLAIM, _name(names, decision.placed.pool), payload)
+
+
+def _together(gang: GangAsk) -> dict[str, str]:
+    """How the tasks of each role were to go to machines, `pack` or `spread` or within a place; "" is what holds for the gang."""
+    own = {role.role: role.together for role in gang.roles[:ROLES_MAX] if role.together}
+    return {**({"": gang.together} if gang.together else {}), **own}
 
 
 def _nodes(placed: Placed, core: Core) -> list[str]:

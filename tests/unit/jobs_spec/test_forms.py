@@ -137,7 +137,7 @@ REFUSED = [
     {"command": "x", "env": {"1": "x"}},
     {"command": "x", "labels": {"-": "x"}},
     {"command": "x", "code": {"path": ".", "git": "https://x.test/a"}},
-    {"command": "x", "framework": "tensorflow"},
+    {"command": "x", "framework": "caffe"},
     {"command": "x", "array": 0},
     {"command": "x", "placement": {"together": "near"}},
     {"command": "x", "placement": {"labels": {"a": []}}},

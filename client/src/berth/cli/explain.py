@@ -223,6 +223,7 @@ def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
     told = [
         (_("Candidates"), _("{count} in the pool", count=detail.get("candidates", 0))),
         (_("Runs on"), _(str(detail.get("standing", "")))),
+        (_("Tasks go"), _together(detail.get("together") or {})),
         (_("Policy"), plain(str(detail.get("policy", "")))),
     ]
     print_facts([(label, value) for label, value in told if value], indent=2)
@@ -237,6 +238,11 @@ def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
         ]
         columns += [_term_column(term, at) for at, term in enumerate(terms)]
         sys.stdout.write(table_text(table["rows"], columns))
+
+
+def _together(ways: Mapping[str, str]) -> str:
+    """How tasks were to go to machines: by the job, or by what its framework does."""
+    return ", ".join(f"{plain(role)}: {plain(way)}" if role else plain(way) for role, way in sorted(ways.items()))
 
 
 def _term_column(term: str, at: int) -> Column:

@@ -29,6 +29,7 @@ EXPLAIN = {
     "Candidates": "候选",
     "HOLDS": "占用",
     "Runs on": "依据",
+    "Tasks go": "任务放置",
     "SCORE": "得分",
     "Placement": "放置依据",
     "{count} excluded: {why}": "排除 {count} 台：{why}",

@@ -36,6 +36,7 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit", "submit", JOBS, "Submit a job from a file or a command, and follow it."),
     "apply": Entry("submit", "submit", JOBS, "Alias of submit.", hidden=True),
+    "run": Entry("submit", "submit", JOBS, "Alias of submit.", hidden=True),
     "convert": Entry("convert", "convert", JOBS, "Convert an OpenPAI job or an sbatch script to a job file."),
     "templates": Entry("templates", "templates", JOBS, "List job templates, and run one with parameters."),
     "ps": Entry("jobs", "ps", JOBS, "List jobs."),

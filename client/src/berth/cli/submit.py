@@ -37,10 +37,12 @@ FileOption = Annotated[
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="Name of the job.")]
 ImageOption = Annotated[str | None, typer.Option("--image", "-i", help="Image to run in.")]
-GpuOption = Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs of each task: 1, 0.5, or a100:2.")]
+GpuOption = Annotated[
+    str | None, typer.Option("--gpu", "--gpus", "-g", metavar="N", help="GPUs of each task: 1, 0.5, or a100:2.")
+]
 CpuOption = Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores of each task.")]
 MemoryOption = Annotated[str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory of each task, such as 16Gi.")]
-ReplicasOption = Annotated[int | None, typer.Option("--replicas", "-r", metavar="N", min=1, help="Number of tasks.")]
+ReplicasOption = Annotated[int | None, typer.Option("--replicas", "-r", "-n", metavar="N", min=1, help="Number of tasks.")]
 FrameworkOption = Annotated[
     str | None,
     typer.Option("--framework", metavar="NAME", help="Framework by which the tasks find each other, such as pytorch."),

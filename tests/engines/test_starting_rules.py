@@ -1,0 +1,72 @@
+"""What jobs say of the start and the end of their tasks, through the product: policies, tries alone, readiness."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders.live import Json, LivePlatform
+
+pytestmark = pytest.mark.engines
+
+SMALL = {"resources": {"cpu": "100m", "memory": "64Mi"}}
+SLEEPS = {**SMALL, "command": ["sleep", "600"]}
+
+
+def a_role(command: str, **more: object) -> Json:
+    return {**SMALL, "command": command, **more}
+
+
+def attempts_of(platform: LivePlatform, job: Json) -> int:
+    return len(platform.operator.items(f"/jobs/{job['id']}/attempts"))
+
+
+@pytest.mark.capability("17", "A failure that its policy restarts ends all tasks once, and the next attempt begins")
+def test_a_policy_restarts_the_whole_job(live_platform: LivePlatform) -> None:
+    fails_first = a_role("test $BERTH_ATTEMPT = 2 || exit 9", policies=[{"on": "failed", "exit_code": 9, "do": "restart_job"}])
+    waits_first = a_role("test $BERTH_ATTEMPT = 2 || exec sleep 600")
+    job = live_platform.submit({"roles": {"worker": fails_first, "peer": waits_first}}, wait=True)
+    assert (job["state"], attempts_of(live_platform, job)) == ("succeeded", 2)
+
+
+def test_a_policy_aborts_a_job_that_has_retries_left(live_platform: LivePlatform) -> None:
+    broken = a_role("exit 9", policies=[{"on": "failed", "do": "abort"}])
+    job = live_platform.submit({"roles": {"worker": broken, "peer": SLEEPS}, "retry": {"limit": 3}}, wait=True)
+    assert (job["state"], job["exit"]["code"], attempts_of(live_platform, job)) == ("failed", 9, 1)
+
+
+@pytest.mark.capability("17", "The success of a role completes the job, and the rest is stopped")
+def test_a_policy_completes_a_job_whose_other_tasks_never_end(live_platform: LivePlatform) -> None:
+    evaluator = a_role("echo best", replicas=2, policies=[{"on": "role_succeeded", "do": "complete"}])
+    spare = a_role("exit 3", policies=[{"on": "failed", "do": "ignore"}])
+    job = live_platform.submit({"roles": {"evaluator": evaluator, "spare": spare, "server": SLEEPS}}, wait=True)
+    tasks = live_platform.operator.items(f"/jobs/{job['id']}/tasks")
+    assert job["state"] == "succeeded"
+    assert [task["state"] for task in tasks if task["role"] == "server"] == ["stopped"]
+
+
+@pytest.mark.capability("2", "A killed task is started again alone, in its place, while the others go on")
+def test_a_killed_command_is_started_again_alone_and_its_peers_go_on(live_platform: LivePlatform) -> None:
+    dies_once = "echo try; test -e tried && exit 0; touch tried; kill -9 $$"
+    roles = {
+        "map": a_role(dies_once, policies=[{"on": "failed", "exit_code": 137, "do": "restart_task"}], max_retry=1),
+        "peer": a_role("echo once"),
+    }
+    job = live_platform.submit({"roles": roles}, wait=True)
+    text = live_platform.logs(job)
+    assert (job["state"], attempts_of(live_platform, job)) == ("succeeded", 1), text
+    assert (text.count("try\n"), text.count("once\n")) == (2, 1)
+    assert "was ended by signal 9; it is started again (1 of 1)" in text
+
+
+def test_a_role_starts_after_another_is_ready_and_a_job_whose_role_never_is_says_so(live_platform: LivePlatform) -> None:
+    serve = "exec python3 -m http.server -b 127.0.0.1 $BERTH_PORT_WEB"
+    ready = {"port": "web", "path": "/", "timeout": "60s"}
+    server = {**SMALL, "command": serve, "ports": ["web"], "ready": ready}
+    fetch = "import os, urllib.request as u; print(u.urlopen('http://127.0.0.1:' + os.environ['BERTH_SERVER_PORTS_WEB']).status)"
+    client = {**SMALL, "command": ["python3", "-c", fetch], "start_after_ready": ["server"]}
+    job = live_platform.submit({"roles": {"server": server, "client": client}, "completion": {"chief": "client"}}, wait=True)
+    assert job["state"] == "succeeded", live_platform.logs(job)
+    silent = {**SLEEPS, "ports": ["web"], "ready": {"port": "web", "timeout": "1s"}}
+    job = live_platform.submit({"roles": {"server": silent, "client": client}}, wait=True)
+    assert (job["state"], job["exit"]["class"], job["exit"]["task"]) == ("failed", "not_ready", "server-0")
+    assert "not ready after 1 s: this task" in job["exit"]["evidence"]

@@ -154,6 +154,34 @@ class StartForecastOut(serializers.Serializer[Any]):
     past = PastOut()
 
 
+class RoleLayoutOut(serializers.Serializer[Any]):
+    """What the first task of a role becomes. Addresses, ports and files that only the cluster knows stand as words in <>."""
+
+    role = serializers.CharField()
+    count = serializers.IntegerField()
+    environment = serializers.DictField(child=serializers.CharField(), help_text="Variables besides those of every task.")
+    secrets = serializers.ListField(child=serializers.CharField(), help_text="Names of secret variables.")
+    ports = serializers.ListField(child=serializers.CharField())
+    command = serializers.ListField(child=serializers.CharField())
+    beside = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()), help_text="Programs of the framework beside the command."
+    )
+    starts_after = serializers.ListField(child=serializers.CharField(), help_text="Roles that are ready before it starts.")
+    waits_for = serializers.ListField(child=serializers.CharField(), help_text="Roles that are ready before its command starts.")
+    ready_when = serializers.CharField(allow_blank=True)
+    max_retry = serializers.IntegerField(help_text="Starts of a failed command in its place.")
+    processes = serializers.IntegerField(help_text="Processes of the command in a task.")
+    installs = serializers.ListField(child=serializers.CharField(), help_text="What has to be in the image.")
+
+
+class LayoutOut(serializers.Serializer[Any]):
+    """What a framework makes of a job: roles in the order of their start, and whose end decides."""
+
+    roles = RoleLayoutOut(many=True)
+    chief = serializers.CharField(allow_null=True, help_text="The role whose end is the end of the job; null: all roles.")
+    vital = serializers.ListField(child=serializers.CharField(), help_text="Roles that a chief cannot do without.")
+
+
 class FetchedFirstOut(serializers.Serializer[Any]):
     """Code that a separate job fetches from Git before the planned job can start."""
 
@@ -186,6 +214,9 @@ class PlanOut(serializers.Serializer[Any]):
     spec = serializers.DictField(help_text="The spec as it would be stored.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Also reasons for which the job would never start.")
     forecast = StartForecastOut(required=False, help_text="Only if requested.")
+    layout = LayoutOut(
+        required=False, allow_null=True, help_text="What the framework makes of the job; with `forecast`. null: over 1,000 tasks."
+    )
     changes = SpecChangeOut(many=True, required=False, help_text="Differences from the job that it repeats.")
     plan = serializers.CharField(required=False, help_text="Name of the plan; send it as `?plan=` to apply exactly this plan.")
 

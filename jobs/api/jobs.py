@@ -27,6 +27,7 @@ from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
 from jobs.services.forecast import forecast
+from jobs.services.layout import layout_json
 from jobs.services.preview import batch_plan_json, plan_json, warned_in
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
@@ -167,6 +168,7 @@ class JobListView(ApiView):
                 if query_flag(request, "forecast"):
                     with_cost = is_on(request, "billing", submission.tenant.id)
                     shown["forecast"] = forecast(submission, actor=actor, with_cost=with_cost, now=facts.now)
+                    shown["layout"] = layout_json(submission.spec)
                 return Response(shown)
             hold_to(asked, plan)
         row = store([submission], actor=actor, now=facts.now)[0]

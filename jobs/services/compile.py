@@ -8,7 +8,6 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from django.conf import settings
 
@@ -32,12 +31,12 @@ from images.pinning import host_of, pin_at_start, pinned_location
 from images.services import build_plan, resolved_images
 from images.services.accounts import accounts_at
 from jobs.frameworks import get_framework
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, ReadyCheck
+from jobs.frameworks.interface import FrameworkJob, GangPlan
 from jobs.lifecycle.completion import chief_of
-from jobs.lifecycle.policies import own_tries
 from jobs.loading.specs import load_spec, mount_requests, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.spec.model import JobSpec, Role
+from jobs.services.layout import framework_roles
+from jobs.spec.model import JobSpec
 from kernel.config import current
 from kernel.errors import BerthError
 from kernel.signals import SignalTarget
@@ -148,28 +147,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             job_id=str(job.id),
             job_name=job.name,
             attempt=attempt.number,
-            roles=tuple(
-                FrameworkRole(
-                    name=name,
-                    count=counts[name],
-                    argv=role.argv,
-                    env=role.env,
-                    ports=role.ports,
-                    gpu_millis=role.resources.gpu.millis,
-                    cpu_millis=role.resources.cpu_millis,
-                    memory_bytes=role.resources.memory_bytes,
-                    shm_bytes=role.resources.shm_bytes,
-                    min_failed=_threshold(spec, name, "min_failed", 1),
-                    min_succeeded=_threshold(spec, name, "min_succeeded", None),
-                    count_min=role.replicas.min,
-                    ready=_ready_check(role),
-                    start_after_ready=role.start_after_ready,
-                    max_retry=own_tries(role.policies, role.max_retry)[0],
-                    retry_codes=own_tries(role.policies, role.max_retry)[1],
-                    processes_per_gpu=role.resources.processes_per_gpu,
-                )
-                for name, role in spec.roles.items()
-            ),
+            roles=framework_roles(spec, counts),
             env=spec.env,
             checkpoint_dir=(CheckpointDir(),) if spec.checkpoint is not None else (),
             checkpoint_per=spec.checkpoint.per if spec.checkpoint is not None else "job",
@@ -184,17 +162,6 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             signal_target=spec.checkpoint.signal_target if spec.checkpoint is not None else SignalTarget.PROGRAMS,
         )
     )
-
-
-def _ready_check(role: Role) -> ReadyCheck | None:
-    ready = role.ready
-    return None if ready is None else ReadyCheck(ready.port or "", ready.path or "", ready.log or "", ready.timeout_seconds)
-
-
-def _threshold(spec: JobSpec, role: str, name: Literal["min_failed", "min_succeeded"], default: int | None) -> int | None:
-    rule = spec.completion.roles.get(role)
-    count = getattr(rule, name) if rule is not None else None
-    return default if count is None else count if isinstance(count, int) else None
 
 
 def _attempt_key(attempt_id: uuid.UUID) -> str:

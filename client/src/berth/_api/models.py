@@ -1046,6 +1046,22 @@ class ResourcesOut(TypedDict):
     memory_bytes: int
 
 
+class RoleLayoutOut(TypedDict):
+    beside: list[list[str]]
+    command: list[str]
+    count: int
+    environment: dict[str, str]
+    installs: list[str]
+    max_retry: int
+    ports: list[str]
+    processes: int
+    ready_when: str
+    role: str
+    secrets: list[str]
+    starts_after: list[str]
+    waits_for: list[str]
+
+
 class RoomHolderOut(TypedDict):
     cpu_millis: int
     gpu_millis: int
@@ -2027,6 +2043,12 @@ class JobPage(TypedDict):
     next: str | None
 
 
+class LayoutOut(TypedDict):
+    chief: str | None
+    roles: list[RoleLayoutOut]
+    vital: list[str]
+
+
 class LearnedOut(TypedDict):
     chosen_at: str
     learned_at: str
@@ -2809,6 +2831,7 @@ class PlanOut(TypedDict):
     framework: str
     image: PlannedImageOut
     jobs: int
+    layout: NotRequired[LayoutOut | None]
     max_runtime_seconds: int | None
     name: str
     plan: NotRequired[str]

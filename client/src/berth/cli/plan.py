@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from berth.snapshots import Snapshot
 
 _COMMAND_WIDTH = 60
+_BESIDE_WIDTH = 160
 
 
 def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: TextIO) -> None:
@@ -42,10 +43,37 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
         )
         print()
         print(table_text(plan["roles"], ROLE_COLUMNS))
+        if plan.get("layout"):
+            _print_layout(plan["layout"])
         if plan.get("forecast"):
             _print_forecast(plan["forecast"])
     for warning in plan["warnings"]:
         note(f"{paint('!', 'bold yellow', stream=sys.stderr)} {plain(warning)}")
+
+
+def _print_layout(layout: Mapping[str, Any]) -> None:
+    """What the framework makes of each role: order of start, variables, and whose end decides."""
+    if not any(role["environment"] or role["beside"] or role["starts_after"] for role in layout["roles"]):
+        return
+    heading(_("What will be made, in the order of start"))
+    for role in layout["roles"]:
+        facts = [
+            ("Starts after", ", ".join(map(plain, role["starts_after"]))),
+            ("Command waits for", ", ".join(map(plain, role["waits_for"]))),
+            ("Beside it", "; ".join(plain(" ".join(argv))[:_BESIDE_WIDTH] for argv in role["beside"])),
+            ("Ready when", plain(role["ready_when"])),
+            ("Started again", _("{count} times", count=role["max_retry"]) if role["max_retry"] else ""),
+            ("Processes", str(role["processes"]) if role["processes"] > 1 else ""),
+            ("Needs", ", ".join(map(plain, role["installs"]))),
+            *((name, plain(value)[:_BESIDE_WIDTH]) for name, value in sorted(role["environment"].items())),
+        ]
+        sys.stdout.write(f"{paint(plain(role['role']), 'bold')} x {role['count']}\n")
+        print_facts([(label, value) for label, value in facts if value], indent=2)
+    chief = layout["chief"]
+    told = (
+        _("The end of {role} is the end of the job.", role=plain(chief)) if chief else _("All tasks decide the end of the job.")
+    )
+    sys.stdout.write(f"{told}\n\n")
 
 
 def _is_predicted(forecast: Mapping[str, Any] | None) -> bool:

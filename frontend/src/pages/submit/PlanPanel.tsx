@@ -12,6 +12,7 @@ import { Said } from '@/ui/Said';
 import { useNow } from '@/ui/Times';
 
 import type { Option, Plan } from './asking';
+import { LayoutView } from './Layout';
 import { darkTitle } from './look';
 import { words } from './text';
 
@@ -154,6 +155,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
           {t('planFetch', plan.fetches)}
         </Text>
       )}
+      {plan.layout && <LayoutView layout={plan.layout} />}
       {options.length > 0 && <Options plan={plan} options={options} choose={choose} t={t} />}
       {plan.forecast && plan.forecast.runs_seconds !== null && (
         <Text size="xs" c="dimmed">

@@ -121,6 +121,28 @@ wait
 test "$(scontrol show hostnames | wc -l)" = 2 && echo names"""
 
 
+@pytest.mark.capability("6", "Roles start in order in pods, and a killed command is started again in its pod")
+def test_roles_start_in_order_and_a_killed_command_starts_again_in_its_pod(live_platform: LivePlatform, added: Json) -> None:
+    small = {"resources": {"cpu": "100m", "memory": "128Mi"}}
+    serve = {
+        **small,
+        "command": "exec python3 -m http.server $BERTH_PORT_WEB",
+        "ports": ["web"],
+        "ready": {"port": "web", "path": "/"},
+    }
+    fetch = "import os, urllib.request as u; e = os.environ; print('got', u.urlopen(f'http://{e[\"SERVER\"]}/').status)"
+    once = 'test -e tried || { touch tried; kill -9 $$; }; SERVER=$BERTH_SERVER_HOSTS:$BERTH_SERVER_PORTS_WEB python3 -c "$FETCH"'
+    client = {**small, "command": once, "start_after_ready": ["server"], "max_retry": 1, "env": {"FETCH": fetch}}
+    spec = {"cluster": NAME, "roles": {"server": serve, "client": client}, "completion": {"chief": "client"}}
+    job = live_platform.submit(spec, wait=True)
+    text = live_platform.logs(job)
+    assert job["state"] == "succeeded", text
+    assert "was ended by signal 9; it is started again (1 of 1)" in text
+    assert "got 200" in text
+    states = {task["role"]: task["state"] for task in live_platform.operator.items(f"/jobs/{job['id']}/tasks")}
+    assert states == {"client": "succeeded", "server": "stopped"}
+
+
 def test_srun_starts_processes_in_pods(live_platform: LivePlatform, added: Json) -> None:
     [pool] = pools_of(live_platform)
     role = {"replicas": 2, "command": ["/bin/sh", "-c", STEPS], "resources": {"cpu": 1, "memory": "128Mi"}}

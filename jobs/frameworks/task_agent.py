@@ -10,7 +10,6 @@ or by the same signal."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import importlib.util
@@ -39,6 +38,7 @@ HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.
 SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
 SCRATCH = ("/tmp", os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - mkdtemp makes a private folder; a long path breaks sockets.
 PR_SET_CHILD_SUBREAPER = 36
+_folders: list[str] = []  # Of this task alone; they go with it.
 READY_FILE = os.environ.pop("BERTH_READY_FILE", "")
 
 Peer = Tuple[str, str, int]  # noqa: UP006 - task, address, port.
@@ -46,7 +46,16 @@ Plan = Dict[str, Any]  # noqa: UP006
 
 
 def main() -> int:
-    plan: Plan = json.loads(os.environ.pop("BERTH_TASK_PLAN"))
+    try:
+        code = carry_out(json.loads(os.environ.pop("BERTH_TASK_PLAN")))
+    finally:
+        for folder in _folders:
+            shutil.rmtree(folder, ignore_errors=True)
+    return end_alike(code)
+
+
+def carry_out(plan: Plan) -> int:
+    """The code of the command, negative for a signal, once it needs no further try."""
     stop = Stopping(plan.get("signal_target", "programs"))
     for number in HANDLED:
         signal.signal(number, stop.note)
@@ -57,7 +66,7 @@ def main() -> int:
     ready = Readiness(plan)
     code, tried = 128 + signal.SIGTERM, 0
     while not stop.is_asked:
-        code = Run(plan, fill, ready, stop).to_its_end()
+        code = CommandRun(plan, fill, ready, stop).to_its_end()
         if ready.failed.is_set():
             return NOT_READY
         if code == 0 or stop.is_asked or tried >= plan.get("max_retry", 0) or not may_retry(plan, code):
@@ -65,7 +74,7 @@ def main() -> int:
         tried += 1
         say(f"the command {end_in_words(code)}; it is started again ({tried} of {plan['max_retry']})")
         stop.event.wait(min(2.0 ** (tried - 1), BACKOFF_SECONDS_MAX))
-    return end_alike(code)
+    return code
 
 
 def may_retry(plan: Plan, code: int) -> bool:
@@ -83,7 +92,7 @@ def prepare(argv: list[list[str]] | None) -> None:
         code = subprocess.call(["".join(parts) for parts in argv], stdin=subprocess.DEVNULL)
         if code:
             say(f"the preparation {end_in_words(code)}")
-            sys.exit(end_alike(code))
+            sys.exit(code if code > 0 else 128 - code)
 
 
 def refuse_absent(required: list[dict[str, str]]) -> None:
@@ -180,14 +189,14 @@ class Filling:
         if not self._folder:
             parent = next((folder for folder in SCRATCH if os.access(folder, os.W_OK)), None)
             self._folder = tempfile.mkdtemp(prefix="berth-", dir=parent)
-            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+            _folders.append(self._folder)
         return self._folder
 
 
 # --- The command and what runs beside it -----------------------------------------------------------------------------
 
 
-class Run:
+class CommandRun:
     """One time through services and command. All that it started is gone when it is over."""
 
     def __init__(self, plan: Plan, fill: Filling, ready: Readiness, stop: Stopping) -> None:
@@ -460,8 +469,8 @@ def end_alike(code: int) -> int:
     """The same end as the command's; by the same signal, where one ended it."""
     if code >= 0:
         return code
-    for cleanup in (sys.stdout.flush, sys.stderr.flush, atexit._run_exitfuncs):
-        cleanup()
+    sys.stdout.flush()
+    sys.stderr.flush()
     with contextlib.suppress(OSError, ValueError):
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from jobs.frameworks import get_framework
-from jobs.lifecycle.policies import Policy, PolicyAction, TaskEnd, judge
+from jobs.lifecycle.policies import EndPolicy, PolicyAction, TaskEnd, judge
 from jobs.lifecycle.states import JobState, TaskState
 
 Threshold = int | Literal["never"] | None
@@ -50,7 +50,7 @@ class CompletionRules(Protocol):
 
 class HasPolicies(Protocol):
     @property
-    def policies(self) -> Sequence[Policy]: ...
+    def policies(self) -> Sequence[EndPolicy]: ...
 
 
 class HasCompletion(Protocol):

@@ -49,7 +49,7 @@ class PolicyAction(StrEnum):
     COMPLETE = "complete"
 
 
-class Policy(Protocol):
+class EndPolicy(Protocol):
     """`jobs.spec.model.RolePolicy` fits."""
 
     @property
@@ -83,7 +83,7 @@ class Judgement:
 _BY_GRAVITY = (PolicyAction.ABORT, PolicyAction.RESTART_JOB, PolicyAction.COMPLETE)
 
 
-def judge(policies: Mapping[str, Sequence[Policy]], tasks: Mapping[str, Sequence[TaskEnd]]) -> Judgement:
+def judge(policies: Mapping[str, Sequence[EndPolicy]], tasks: Mapping[str, Sequence[TaskEnd]]) -> Judgement:
     """Apply the policies of each role to the ends of its tasks."""
     called: dict[PolicyAction, str] = {}
     states: dict[str, Sequence[TaskState]] = {}
@@ -102,7 +102,7 @@ def judge(policies: Mapping[str, Sequence[Policy]], tasks: Mapping[str, Sequence
     return Judgement(gravest, called[gravest] if gravest is not None else "", states)
 
 
-def _action(policies: Sequence[Policy], end: TaskEnd) -> PolicyAction | None:
+def _action(policies: Sequence[EndPolicy], end: TaskEnd) -> PolicyAction | None:
     """What the first policy says that fits; a try alone that has had all its tries is a failure like any other."""
     if end.event is None:
         return None
@@ -113,7 +113,7 @@ def _action(policies: Sequence[Policy], end: TaskEnd) -> PolicyAction | None:
     return None
 
 
-def own_tries(policies: Sequence[Policy], max_retry: int | None) -> tuple[int | None, tuple[int, ...]]:
+def own_tries(policies: Sequence[EndPolicy], max_retry: int | None) -> tuple[int | None, tuple[int, ...]]:
     """How often a failed command is started again in its place, and after which exit codes alone (none: after all)."""
     for policy in policies:
         if policy.action is PolicyAction.RESTART_TASK:

@@ -29,12 +29,13 @@ def layout_json(spec: JobSpec) -> dict[str, Any] | None:
         return None
     counts = {name: role.replicas.max for name, role in spec.roles.items()}
     job = FrameworkJob(
-        job_id="<job>",
+        job_id="00000000-0000-0000-0000-000000000000",
         job_name=spec.name,
         attempt=1,
         roles=framework_roles(spec, counts),
         env=spec.env,
         checkpoint_dir=(CheckpointDir(),) if spec.checkpoint is not None else (),
+        key="-",  # No plan is shown with it, and some are not made without.
         chief=chief_of(spec, spec.roles),
     )
     roles, deciding = layout_of(get_framework(spec.framework), job)

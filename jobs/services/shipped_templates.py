@@ -263,6 +263,27 @@ checkpoint: {path: ckpt}
         runtime="8h",
     ),
     _template(
+        "horovod",
+        "Horovod",
+        "Horovod",
+        "share",
+        ["horovod", "distributed", "hpc"],
+        "A program of Horovod on all slots of the tasks, by mpirun and without ssh. Needs Open MPI in the image, and Horovod "
+        "built with it.",
+        "在各任务的全部槽位上运行 Horovod 程序，由 mpirun 启动，无需 ssh。镜像中须有 Open MPI 及基于它构建的 Horovod。",
+        [
+            _text("command", "Command", "命令", 'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"', required=True),
+            _number("workers", "Tasks", "任务数", 2, 1, 1000),
+            _number("gpus", "GPUs of a task", "每个任务的 GPU 数", 0, 0, 16),
+        ],
+        """
+framework: horovod
+replicas: ${{ parameters.workers }}
+command: ${{ parameters.command }}
+resources: {with_gpu}
+""",
+    ),
+    _template(
         "tensorflow-workers",
         "TensorFlow on several machines",
         "多机 TensorFlow",

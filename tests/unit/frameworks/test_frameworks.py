@@ -169,6 +169,20 @@ def test_the_launchers_end_is_the_end_of_its_command(tmp_path):
     assert [code for code, _ in results.values()] == [7, 0]
 
 
+@pytest.mark.capability("76", "The program runs by mpirun with -np and -H of all slots")
+@needs_mpirun
+@pytest.mark.engines
+def test_a_horovod_program_runs_on_all_slots_by_a_real_mpirun(tmp_path):
+    rank = "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE in $BERTH_INDEX"
+    job = a_job(a_role("worker", 2, "sh", "-c", rank, cpu_millis=2000))
+    plan = get_framework("horovod").compile(job)
+    command = [text_of(part) for part in plan.tasks[0].argv[4:]]
+    assert command[:5] == ["mpirun", "-np", "4", "-H", "worker-0:2,worker-1:2"]
+    results = {str(name): result for name, result in run(plan, tmp_path).items()}
+    printed = [line for line in results["worker-0"][1].splitlines() if line.startswith("rank ")]
+    assert sorted(printed) == [f"rank {number} of 4 in {number // 2}" for number in range(4)]
+
+
 @pytest.mark.engines
 def test_a_worker_whose_preparation_fails_takes_no_ranks(tmp_path):
     plan = get_framework("mpi").compile(a_job(a_role("launcher", 1), a_role("worker", 1, "sh", "-c", "exit 9")))

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.frameworks import get_framework
+from jobs.frameworks import framework_names, get_framework
 from jobs.frameworks.preview import layout_of
+from jobs.services.layout import layout_json
+from jobs.spec import parse_spec
 from tests.unit.frameworks.resolving import a_job, a_role
 
 
-@pytest.mark.capability(
-    "82", "What a framework makes of a job is shown before: roles, variables, order of start, completion"
-)
+@pytest.mark.capability("82", "What a framework makes of a job is shown before: roles, variables, order of start, completion")
 def test_the_roles_of_a_cluster_are_shown_in_the_order_of_their_start():
     job = a_job(
         a_role("ps", 2, "serve"),
@@ -30,3 +30,12 @@ def test_the_roles_of_a_cluster_are_shown_in_the_order_of_their_start():
     assert (chief.command, chief.installs, chief.environment["SEED"]) == (("sh", "-c", "train"), ("tensorflow",), "7")
     assert (worker.max_retry, worker.ports) == (2, ("berth-tf",))
     assert "hidden-key" not in repr(roles)
+
+
+@pytest.mark.parametrize("name", framework_names())
+def test_every_framework_shows_what_it_makes(name):
+    """Of the roles that its short form makes, where it takes one."""
+    spec = parse_spec({"framework": name, "command": "train", "replicas": 2})
+    layout = layout_json(spec)
+    assert layout is not None
+    assert {role["role"] for role in layout["roles"]} == set(spec.roles)

@@ -32,23 +32,34 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """Stands for the absolute path of a folder in the task's working directory, where the job's outputs can name it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class OwnVariable:
     """Stands for the value of a variable of the task: for secrets, which stand in no plan."""
 
     name: str
 
 
-AgentText = tuple[TextPart | Scratch | OwnVariable, ...]
+_PLACES = {Scratch: "scratch", WorkFolder: "work", OwnVariable: "env"}
+AgentText = tuple[TextPart | Scratch | WorkFolder | OwnVariable, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A module that python3 must find in the image, or a program on its path, and how to add it."""
+    """A module that python3 must find in the image, or a program on its path, and how to add it.
+
+    `variable` names the folder of a copy elsewhere: where the image or the job sets it, nothing is looked for."""
 
     name: str
     install: str
     module: str = ""
     program: str = ""
+    variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,8 @@ def _plan(role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> It
 
 
 def _requirement(entry: Requirement) -> dict[str, str]:
-    return {"name": entry.name, "install": entry.install, "module": entry.module, "program": entry.program}
+    program = {"program": entry.program, "variable": entry.variable}
+    return {"name": entry.name, "install": entry.install, "module": entry.module, **program}
 
 
 def _service(role: str, index: int, service: Service) -> dict[str, object]:
@@ -186,7 +198,7 @@ def _ready_lines(layout: Layout, awaited: set[str]) -> Iterator[TextPart]:
 
 
 def _plain(argument: AgentText) -> Text:
-    parts = tuple(part for part in argument if not isinstance(part, Scratch | OwnVariable))
+    parts = tuple(part for part in argument if not isinstance(part, Scratch | WorkFolder | OwnVariable))
     assert len(parts) == len(argument), "a command that needs the agent has no plan"
     return parts
 
@@ -272,8 +284,8 @@ def _in_parts(text: tuple[object, ...]) -> Iterator[TextPart]:
     """A list of strings, and of mappings for what the agent fills in or may replace."""
     for number, part in enumerate(text):
         yield ", " if number else "["
-        if isinstance(part, Scratch | OwnVariable):
-            yield json.dumps({"scratch" if isinstance(part, Scratch) else "env": part.name})
+        if isinstance(part, Scratch | WorkFolder | OwnVariable):
+            yield json.dumps({_PLACES[type(part)]: part.name})
         elif isinstance(part, AddressOf):
             yield from ('{"address": ', *_as_string((part,)), "}")
         else:

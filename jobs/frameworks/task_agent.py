@@ -105,6 +105,8 @@ def refuse_absent(required: list[dict[str, str]]) -> None:
 
 
 def is_there(entry: dict[str, str]) -> bool:
+    if os.environ.get(entry.get("variable") or ""):
+        return True
     if entry.get("program"):
         return shutil.which(entry["program"]) is not None
     if importlib.util.find_spec(entry["module"]) is not None:
@@ -181,9 +183,10 @@ class Filling:
             return os.environ.get(part["env"], "")
         if "address" in part:
             return self._loopback if self._loopback and part["address"] == "127.0.0.1" else part["address"]
-        path = os.path.join(self._scratch(), part["scratch"])
-        os.makedirs(path, exist_ok=True)
-        return path
+        if "work" in part:
+            with contextlib.suppress(OSError):  # A working directory that may only be read has no outputs either.
+                return made(os.path.abspath(part["work"]))
+        return made(os.path.join(self._scratch(), part.get("scratch") or part["work"]))
 
     def _scratch(self) -> str:
         if not self._folder:
@@ -191,6 +194,12 @@ class Filling:
             self._folder = tempfile.mkdtemp(prefix="berth-", dir=parent)
             _folders.append(self._folder)
         return self._folder
+
+
+def made(path: str) -> str:
+    """The path of a folder that is there from now on."""
+    os.makedirs(path, exist_ok=True)
+    return path
 
 
 # --- The command and what runs beside it -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.frameworks import GangPlan, ReadyCheck
-from jobs.frameworks.agent import OwnVariable, Requirement, Scratch, Service, TaskRun, gang
+from jobs.frameworks.agent import OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder, gang
 from jobs.frameworks.environment import lay_out
 from tests.unit.frameworks.resolving import a_job, a_role, environment_of, free_ports, run, text_of
 
@@ -120,6 +120,20 @@ def test_a_package_that_is_not_in_the_image_is_named_with_what_to_install(tmp_pa
         1,
         "berth: not installed in the image: numpie. Add it: pip install numpie\n",
     )
+
+
+def test_a_package_that_a_variable_of_the_image_names_is_not_looked_for(tmp_path):
+    absent = Requirement("numpie", "pip install numpie", module="numpie_is_not_there", variable="NUMPIE_HOME")
+    job = a_role("worker", 1, "echo", "there", env={"NUMPIE_HOME": "/opt/numpie"})
+    assert results_of(planned(job, run_of=lambda *_: TaskRun(requires=(absent,))), tmp_path)["worker-0"] == (0, "there\n")
+
+
+def test_a_folder_for_outputs_is_made_in_the_working_directory(tmp_path):
+    """Said as an absolute path, so that a command that changes its directory finds it."""
+    run = TaskRun(extra_env={"EVENTS": (WorkFolder("events"),)})
+    plan = planned(a_role("driver", 1, "sh", "-c", "cd / && echo kept >$EVENTS/log"), run_of=lambda *_: run)
+    assert results_of(plan, tmp_path)["driver-0"] == (0, "")
+    assert (tmp_path / "driver-0" / "events" / "log").read_text() == "kept\n"
 
 
 def test_a_service_runs_beside_the_command_and_ends_with_it(tmp_path):

@@ -59,6 +59,7 @@ class HeadedFramework(BaseFramework):
                 run = self.worker_run(job, role, index)
                 return replace(run, after=(self.head,), prepares=role.argv[-1:] != (NOTHING,), max_retry=WORKER_RETRIES)
             run = self.head_run(job, role)
-            return replace(run, before_command=workers, command=() if role.argv[-1:] == (NOTHING,) else run.command)
+            awaited = () if role.ready else workers  # Workers wait for what the job says of the head, so its command cannot wait.
+            return replace(run, before_command=awaited, command=() if role.argv[-1:] == (NOTHING,) else run.command)
 
         return gang(lay_out(job, chief=self.head), run_of)

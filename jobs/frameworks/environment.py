@@ -166,7 +166,7 @@ def own_environment(layout: Layout, rank: int, role: FrameworkRole, index: int) 
     variables["BERTH_INDEX"] = (str(index),)
     variables["BERTH_RANK"] = (str(rank),)
     variables["BERTH_HOST"] = (AddressOf(role.name, index),)
-    variables["BERTH_CPUS"] = (str(max(1, role.cpu_millis // 1000)),)
+    variables["BERTH_CPUS"] = (str(role.cores),)
     if layout.job.checkpoint_dir:
         variables["BERTH_CHECKPOINT_DIR"] = (*layout.job.checkpoint_dir, *_own_part(layout.job.checkpoint_per, role.name, index))
     for port in role.ports:

@@ -21,6 +21,7 @@ class RoleShape:
     replicas_max: int
     gpu_millis: int
     ports: tuple[str, ...]
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class FrameworkRole:
     def processes(self) -> int:
         """How often each task runs its command at once."""
         return self.gpu_millis // 1000 * self.processes_per_gpu if self.processes_per_gpu > 1 else 1
+
+    @property
+    def cores(self) -> int:
+        """Whole cores, at least 1."""
+        return max(1, self.cpu_millis // 1000)
 
 
 @dataclass(frozen=True, slots=True)

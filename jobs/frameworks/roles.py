@@ -58,6 +58,21 @@ def check_roles(
             )
 
 
+def check_memory(framework: str, mib: int, roles: Mapping[str, RoleShape]) -> Iterator[FieldError]:
+    """Roles whose tasks have less memory than the framework's programs take."""
+    for name, shape in roles.items():
+        if shape.memory_bytes < mib * 1024**2:
+            yield FieldError(
+                f"/roles/{name}/resources/memory",
+                "role_memory",
+                Text(
+                    f"A task of framework {framework} needs at least {mib} MiB of memory.",
+                    f"框架 {framework} 的每个任务至少需要 {mib} MiB 内存。",
+                ),
+                Text(f"Write memory: {mib}Mi or more.", f"请写 memory: {mib}Mi 或更多。"),
+            )
+
+
 # --- Where tasks go, by what they do -------------------------------------------------------------------------------------
 
 PACK, SPREAD = "pack", "spread"

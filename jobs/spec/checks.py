@@ -365,7 +365,9 @@ def _check_dependencies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Probl
 def role_shapes(spec: JobSpec) -> dict[str, frameworks.RoleShape]:
     """What frameworks judge of a job's roles."""
     return {
-        name: frameworks.RoleShape(role.replicas.min, role.replicas.max, role.resources.gpu.millis, role.ports)
+        name: frameworks.RoleShape(
+            role.replicas.min, role.replicas.max, role.resources.gpu.millis, role.ports, role.resources.memory_bytes
+        )
         for name, role in spec.roles.items()
     }
 

@@ -128,6 +128,14 @@ store.pull(0, out=total)
 print("worker", store.rank, "of", store.num_workers, "pulled", total.asnumpy().sum())
 PY
 """
+_WORDS = """python3 - <<'PY'
+from pyspark.sql import SparkSession
+context = SparkSession.builder.appName("words").getOrCreate().sparkContext
+lines = context.parallelize(["one driver", "one or more executors"] * 1000)
+pairs = lines.flatMap(str.split).map(lambda word: (word, 1)).reduceByKey(lambda left, right: left + right)
+print("words:", *(f"{word} {count}" for word, count in sorted(pairs.collect())))
+PY
+"""
 
 
 def _template(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
@@ -366,6 +374,32 @@ roles:
     replicas: ${{ parameters.workers }}
     command: ${{ parameters.command }}
     resources: {with_gpu}
+""",
+    ),
+    _template(
+        "spark",
+        "Spark",
+        "Spark",
+        "data",
+        ["spark", "distributed", "data"],
+        "A Spark cluster for the length of the job: the driver runs the command, the executors have the cores and memory of "
+        "their tasks. Programs need no settings. The end of the driver is the end of the job, and its event log is kept.",
+        "随作业存在的 Spark 集群：driver 运行命令，每个 executor 使用其任务的核数与内存。程序无需任何设置。"
+        "driver 结束则作业结束，其事件日志会保留。",
+        [
+            _text("command", "Command of the driver", "driver 的命令", _WORDS, required=True),
+            _number("executors", "Executors", "executor 数", 2, 1, 1000),
+        ],
+        """
+framework: spark
+roles:
+  driver:
+    command: ${{ parameters.command }}
+    resources: {resources}
+  executor:
+    replicas: ${{ parameters.executors }}
+    resources: {resources}
+outputs: [spark-events]
 """,
     ),
     _template(

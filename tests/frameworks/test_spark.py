@@ -76,13 +76,24 @@ try:
 except ConnectionRefusedError:
     print("the port for submissions is closed", flush=True)
 """
+ALONE = """
+import sys
+from pyspark import SparkContext
+context = SparkContext.getOrCreate()
+print("sum", context.parallelize(range(100), 2).sum(), "by", context.master)
+sys.exit(3)
+"""
+
+
+def environment() -> dict[str, str]:
+    """A job's, in which Java compiles what it runs no further than pays within seconds."""
+    return {"PATH": f"{framework_path('spark')}:{SYSTEM_PATH}", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 
 @pytest.fixture(scope="module")
 def ended(live_platform: LivePlatform, tmp_path_factory: pytest.TempPathFactory) -> tuple[Json, str]:
     """The job when it has ended, and what it printed."""
-    path = {"PATH": f"{framework_path('spark')}:{SYSTEM_PATH}"}
-    spec = example("spark", env={**path, "LOSING": LOSING, "STRANGER": STRANGER})
+    spec = example("spark", env={**environment(), "LOSING": LOSING, "STRANGER": STRANGER})
     spec["roles"]["driver"]["command"] = 'python3 -c "$LOSING" && python3 -c "$STRANGER"'
     config = tmp_path_factory.mktemp("sdk") / "none.toml"
     with berth.Client(live_platform.url, live_platform.token, tenant=live_platform.operator.tenant, config_path=config) as sdk:
@@ -117,6 +128,29 @@ def test_a_stranger_without_the_secret_registers_no_application(ended: tuple[Jso
     assert "the stranger was told:" in ended[1]
     assert "javax.security.sasl.SaslException" in ended[1]
     assert "the port for submissions is closed\n" in ended[1]
+
+
+@pytest.mark.capability("4", "A driver alone runs Spark in one process, and its exit code is the job's")
+def test_a_driver_alone_is_spark_in_one_process_and_its_end_the_jobs(live_platform: LivePlatform) -> None:
+    driver = {"command": 'echo "$PROGRAM" >app.py; spark-submit app.py', "resources": {"cpu": 2, "memory": "1Gi"}}
+    spec = {"name": "alone", "framework": "spark", "roles": {"driver": driver}, "env": {**environment(), "PROGRAM": ALONE}}
+    job = live_platform.submit(spec, wait=True)
+    assert "sum 4950 by local[2]\n" in live_platform.logs(job)
+    assert (job["state"], job["exit"]["code"]) == ("failed", 3)
+
+
+@pytest.mark.slow
+@pytest.mark.capability("4", "A template of Spark on a local cluster runs with its defaults")
+def test_the_template_counts_with_executors_allocated_as_needed(live_platform: LivePlatform) -> None:
+    operator = live_platform.operator
+    [template] = [shipped for shipped in operator.items("/templates") if shipped["name"] == "spark"]
+    values = {"memory": "1Gi"}
+    spec = operator.api("POST", f"/templates/{template['id']}/render", {"parameters": values, **operator.in_tenant})["spec"]
+    spec["roles"]["executor"]["replicas"] = {"min": 1, "max": 2}
+    job = live_platform.submit({**spec, "env": environment()}, wait=True)
+    text = live_platform.logs(job)
+    assert job["state"] == "succeeded", text
+    assert "words: driver 1000 executors 1000 more 1000 one 2000 or 1000\n" in text
 
 
 def test_the_event_log_is_an_artifact(ended: tuple[Json, str], live_platform: LivePlatform) -> None:

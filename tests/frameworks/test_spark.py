@@ -85,6 +85,15 @@ sys.exit(3)
 """
 
 
+OUTSIDE = """
+import sys
+from pyspark import SparkConf, SparkContext
+conf = SparkConf().setMaster(sys.argv[1]).set("spark.driver.host", "127.0.0.1").set("spark.executor.memory", "512m")
+conf.set("spark.authenticate", "true").set("spark.authenticate.secret", "in the variable")
+print("sum", SparkContext(conf=conf).parallelize(range(100), 2).sum(), "by a driver outside")
+"""
+
+
 def environment() -> dict[str, str]:
     """A job's, in which Java compiles what it runs no further than pays within seconds."""
     return {"PATH": f"{framework_path('spark')}:{SYSTEM_PATH}", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
@@ -151,6 +160,25 @@ def test_the_template_counts_with_executors_allocated_as_needed(live_platform: L
     text = live_platform.logs(job)
     assert job["state"] == "succeeded", text
     assert "words: driver 1000 executors 1000 more 1000 one 2000 or 1000\n" in text
+
+
+@pytest.mark.slow
+def test_a_driver_outside_uses_a_cluster_that_serves_by_the_secret_of_both(live_platform: LivePlatform) -> None:
+    tenant = live_platform.operator.tenant
+    live_platform.operator.api("PUT", f"/tenants/{tenant}/secrets/SPARK", {"value": "known-to-both"})
+    shared = {"env": environment(), "secrets": {"_SPARK_AUTH_SECRET": "SPARK"}}
+    small = {"resources": {"cpu": 1, "memory": "1Gi"}}
+    cluster = live_platform.submit(
+        {"name": "serves", "framework": "spark", "roles": {"driver": small, "executor": small}, **shared}
+    )
+    text = live_platform.operator.wait_for_line(cluster, "Registering worker")
+    [url] = set(re.findall(r"Starting Spark master at (spark://\S+)", text))
+    shared["env"]["JDK_JAVA_OPTIONS"] += " -XX:-UseContainerSupport"
+    client = {"name": "uses", "command": ["python3", "-c", OUTSIDE, url], **small, **shared}
+    job = live_platform.submit(client, wait=True)
+    assert "sum 4950 by a driver outside\n" in live_platform.logs(job)
+    live_platform.operator.stop(cluster)
+    assert live_platform.wait(cluster)["state"] == "stopped"
 
 
 def test_the_event_log_is_an_artifact(ended: tuple[Json, str], live_platform: LivePlatform) -> None:

@@ -20,7 +20,7 @@ from kernel.errors import FieldError
 
 Settings = Mapping[str, str | AgentText]
 
-DRIVER = "driver"
+DRIVER, EXECUTOR = "driver", "executor"
 MASTER, MASTER_PAGE, WORKER, WORKER_PAGE = "berth-spark", "berth-spark-ui", "berth-worker", "berth-worker-ui"
 RPC, BLOCKS, DRIVER_PAGE = "berth-driver", "berth-blocks", "berth-driver-ui"
 MIB = 1024**2
@@ -73,6 +73,7 @@ class Spark(HeadedFramework):
     name = "spark"
     page = PAGE
     head = DRIVER
+    worker = EXECUTOR
     reserved_env = frozenset(
         {"SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS", "SPARK_DAEMON_MEMORY"}
     )

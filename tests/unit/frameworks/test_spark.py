@@ -165,6 +165,14 @@ def test_the_roles_that_spark_takes(roles, code):
     assert [error.code for error in SPARK.validate(roles)] == ([code] if code else [])
 
 
+def test_one_command_without_roles_is_the_drivers():
+    roles = SPARK.short_roles({"command": "python3 app.py", "replicas": 2, "resources": {"cpu": 1}})
+    assert roles == {
+        "driver": {"command": "python3 app.py", "resources": {"cpu": 1}},
+        "executor": {"replicas": 2, "resources": {"cpu": 1}},
+    }
+
+
 def test_only_a_driver_with_executors_needs_no_command():
     assert SPARK.default_command("driver", ["driver", "executor"]) == NOTHING
     assert SPARK.default_command("executor", ["driver", "executor"]) == NOTHING

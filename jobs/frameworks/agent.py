@@ -84,6 +84,7 @@ class TaskRun:
     ports: tuple[str, ...] = ()
     command: tuple[AgentText, ...] | None = None
     secret: bool = False  # The task gets the attempt's key.
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)  # As it is, made from the attempt's key.
     prepares: bool = False  # The role's own command is run first, once.
     requires: tuple[Requirement, ...] = ()
     services: tuple[Service, ...] = ()
@@ -128,7 +129,7 @@ def _task(layout: Layout, rank: int, role: FrameworkRole, index: int, run: TaskR
     elif run.command is not None:
         argv = tuple(_plain(argument) for argument in run.command)
     ports = (*role.ports, *run.ports, *((READY_PORT,) if is_awaited else ()))
-    secret_env = {KEY: layout.job.key} if run.secret else {}
+    secret_env = {**({KEY: layout.job.key} if run.secret else {}), **run.secret_env}
     return TaskPlan(TaskName(role.name, index), argv, env, tuple(dict.fromkeys(ports)), secret_env)
 
 

@@ -1,6 +1,6 @@
-"""`ray`: a Ray cluster of the job's own. The head runs the cluster's services and the job's program; workers of several kinds join it.
+"""`ray`: a Ray cluster of the job's own. The head runs the cluster's services and the job's program; workers of several kinds join.
 
-Whoever reaches a Ray cluster runs code in it, and Ray listens on all addresses of the machine: each attempt has a token of its own.
+Who reaches a Ray cluster runs code in it, and Ray listens on all addresses of the machine: each attempt has a token of its own.
 Each task has its own ports and its own short temporary folder, so that tasks of one machine do not meet."""
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class Ray(HeadedFramework):
     name = "ray"
     page = PAGE
     head = HEAD
-    reserved_env = frozenset(
-        {"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED", *_HEAD_PORT_VARIABLES}
-    )
+    reserved_env = frozenset({"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED", *_HEAD_PORT_VARIABLES})
 
     def head_run(self, job: FrameworkJob, role: FrameworkRole) -> TaskRun:
         cpus = role.cpu_millis // 1000 if len(job.roles) > 1 else _whole_cpus(role)
@@ -74,7 +72,7 @@ FRAMEWORK = Ray()
 
 
 def _run(job: FrameworkJob, ports: tuple[str, ...]) -> TaskRun:
-    """What head and workers have in common. The address is there twice: for the task's processes, and for a terminal beside them."""
+    """What head and workers share. The address is there twice: for the task's processes, and for a terminal beside them."""
     return TaskRun(
         env={"RAY_ADDRESS": _ADDRESS, "RAY_AUTH_MODE": ("token",), "RAY_USAGE_STATS_ENABLED": ("0",)},
         extra_env={"RAY_ADDRESS": _ADDRESS},

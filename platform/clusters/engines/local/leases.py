@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +133,9 @@ class Table:
     def _take_ports(self, lease: Lease, names: Sequence[str], port_range: tuple[int, int]) -> None:
         low, high = port_range
         taken = {port for other in self.leases.values() for port in other.ports.values()}
-        port = self.next_port if low <= self.next_port < high else low
+        port = (
+            self.next_port if low <= self.next_port < high else secrets.choice(range(low, high))
+        )  # Other tables begin elsewhere.
         tried = 0
         for name in names:
             while port in taken or not _can_bind(port):

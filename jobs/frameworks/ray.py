@@ -1,4 +1,4 @@
-"""`ray`: a Ray cluster of the job's own. The head runs the cluster's services and the job's program; workers of several kinds join.
+"""`ray`: a Ray cluster of its own. The head runs the cluster's services and the job's program, workers of several kinds join.
 
 Who reaches a Ray cluster runs code in it, and Ray listens on all addresses of the machine: each attempt has a token of its own.
 Each task has its own ports and its own short temporary folder, so that tasks of one machine do not meet."""

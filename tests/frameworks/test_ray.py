@@ -68,7 +68,7 @@ steps = [step.remote(number) for number in range(40)]
 ray.wait(steps, num_returns=4)
 print("under way", flush=True)
 print("sum", sum(ray.get(steps)), flush=True)
-while (len(alive()) < 3 or len(ray.nodes()) < 4) and time.monotonic() < deadline:
+while (len(alive()) != 3 or len(ray.nodes()) < 4) and time.monotonic() < deadline:
     time.sleep(0.1)
 print("alive", len(alive()), "of", len(ray.nodes()))
 """

@@ -133,9 +133,8 @@ class Table:
     def _take_ports(self, lease: Lease, names: Sequence[str], port_range: tuple[int, int]) -> None:
         low, high = port_range
         taken = {port for other in self.leases.values() for port in other.ports.values()}
-        port = (
-            self.next_port if low <= self.next_port < high else secrets.choice(range(low, high))
-        )  # Other tables begin elsewhere.
+        begin = secrets.choice(range(low, high))  # Elsewhere than the table of another platform on this machine.
+        port = self.next_port if low <= self.next_port < high else begin
         tried = 0
         for name in names:
             while port in taken or not _can_bind(port):

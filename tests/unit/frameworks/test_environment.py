@@ -106,7 +106,8 @@ def test_a_users_text_is_never_looked_into():
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
-    first_roles = {"mxnet": ("scheduler", "server"), "tensorflow": ("ps",)}.get(name, ("launcher",))
+    heads = {"mxnet": ("scheduler", "server"), "tensorflow": ("ps",), "ray": ("head",), "dask": ("scheduler",)}
+    first_roles = heads.get(name, ("launcher",))
     most = bounds.TENSORFLOW_TASKS if name == "tensorflow" else bounds.REPLICAS
     roles = [a_role(first, 1) for first in first_roles]
     began = time.process_time()

@@ -15,13 +15,13 @@ from jobs.frameworks.headed import HeadedFramework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole
 
 HEAD = "head"
-GCS, NODE = "berth-gcs", "berth-node"
+GCS, LAST = "berth-gcs", "berth-env"  # What listens on the second is there before a node joins, and little before.
 _PORTS = {  # Ports of every node, by option. What runs the tasks takes ports that the system gives out.
-    "node-manager-port": NODE,
+    "node-manager-port": "berth-node",
     "object-manager-port": "berth-objects",
     "dashboard-agent-listen-port": "berth-agent",
     "dashboard-agent-grpc-port": "berth-agent-rpc",
-    "runtime-env-agent-port": "berth-env",
+    "runtime-env-agent-port": LAST,
     "metrics-export-port": "berth-metrics",
 }
 _HEAD_PORTS = {"port": GCS, "ray-client-server-port": "berth-client", "dashboard-port": "berth-page"}
@@ -65,7 +65,7 @@ class Ray(HeadedFramework):
 
     def worker_run(self, job: FrameworkJob, role: FrameworkRole, index: int) -> TaskRun:
         argv = (*_start(role, index, _whole_cpus(role), _PORTS), ("--address=", *_ADDRESS))
-        return replace(_run(job, tuple(_PORTS.values())), command=argv, ready_port=NODE)
+        return replace(_run(job, tuple(_PORTS.values())), command=argv, ready_port=LAST)
 
 
 FRAMEWORK = Ray()

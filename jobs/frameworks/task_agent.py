@@ -159,6 +159,12 @@ def answers(address: str, port: int, path: str = "") -> bool:
         return False
 
 
+def own_address(plan: Plan) -> str:
+    """Where programs of this task listen."""
+    host = os.environ.get("BERTH_HOST", "127.0.0.1")
+    return plan.get("loopback") or host if host == "127.0.0.1" else host
+
+
 class Filling:
     """Puts in what only the task itself knows: its private folder, and its secret variables."""
 
@@ -232,7 +238,7 @@ class CommandRun:
         for service in self._plan.get("services", ()):
             process = subprocess.Popen(self._fill.argv(service["argv"]), env=self._fill.env, stdin=subprocess.DEVNULL)
             self._services[service["name"]] = process
-            host, port = os.environ.get("BERTH_HOST", "127.0.0.1"), int(service["port"] or 0)
+            host, port = own_address(self._plan), int(service["port"] or 0)
             began = time.monotonic()
             while port and not self._stop.is_asked and not answers(host, port):
                 if process.poll() is not None:
@@ -295,6 +301,7 @@ class Readiness:
 
     def __init__(self, plan: Plan) -> None:
         self._check = plan.get("ready") or {}
+        self._host = own_address(plan)
         self._port = int(plan.get("ready_port") or 0)
         self._seconds = float(self._check.get("seconds") or READY_SECONDS)
         self.log = self._check.get("log", "").encode()
@@ -352,7 +359,7 @@ class Readiness:
             return self._logged.is_set()
         if not self._check.get("port"):
             return True
-        return answers(os.environ.get("BERTH_HOST", "127.0.0.1"), int(self._check["port"]), self._check.get("path", ""))
+        return answers(self._host, int(self._check["port"]), self._check.get("path", ""))
 
 
 def listen_for_ever(port: int) -> bool:

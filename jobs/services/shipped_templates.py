@@ -118,6 +118,38 @@ coordinator.join()
 print("steps", int(steps.numpy()), flush=True)
 PY
 """
+_RAY = """python3 - <<'PY'
+import ray
+
+ray.init()
+
+@ray.remote
+def square(number):
+    return number * number
+
+@ray.remote
+class Total:
+    def __init__(self):
+        self.value = 0
+
+    def add(self, number):
+        self.value += number
+        return self.value
+
+total = Total.remote()
+for number in ray.get([square.remote(number) for number in range(8)]):
+    result = total.add.remote(number)
+print("sum of squares", ray.get(result), "on", ray.cluster_resources()["CPU"], "cores")
+PY
+"""
+_DASK = """python3 - <<'PY'
+from dask.distributed import Client
+
+client = Client()
+squares = client.map(lambda number: number * number, range(8))
+print("sum of squares", client.submit(sum, squares).result(), "on", len(client.nthreads()), "workers")
+PY
+"""
 _MXNET = """python3 - <<'PY'
 import mxnet as mx
 store = mx.kv.create("dist_sync")
@@ -345,6 +377,71 @@ roles:
   ps:
     replicas: ${{ parameters.servers }}
     resources: {resources}
+""",
+    ),
+    _template(
+        "ray",
+        "Ray cluster",
+        "Ray 集群",
+        "network",
+        ["ray", "distributed", "reinforcement-learning", "sweep"],
+        "A head and workers that last as long as the program: ray.init() without arguments finds them. A lost worker is started "
+        "again, and Ray runs its work again elsewhere. Needs Ray in the image.",
+        "包含一个 head 与多个 worker 的集群，与程序同生命周期：ray.init() 无需参数即可连接。worker 丢失后自动重启，"
+        "其任务由 Ray 在别处重新执行。镜像中须有 Ray。",
+        [
+            _text("command", "Program on the head", "head 上的程序", _RAY, required=True),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+            _text(
+                "objects",
+                "Memory for objects, of each task",
+                "每个任务的对象存储内存",
+                "256Mi",
+                required=True,
+                description="Part of the task's memory.",
+                description_zh="计入任务的内存。",
+            ),
+        ],
+        """
+framework: ray
+roles:
+  head:
+    command: ${{ parameters.command }}
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", shm: "${{ parameters.objects }}"}
+  worker:
+    replicas: ${{ parameters.workers }}
+    resources:
+      cpu: ${{ parameters.cpu }}
+      memory: ${{ parameters.memory }}
+      gpu: ${{ parameters.gpus }}
+      shm: ${{ parameters.objects }}
+""",
+    ),
+    _template(
+        "dask",
+        "Dask cluster",
+        "Dask 集群",
+        "network",
+        ["dask", "distributed", "cpu"],
+        "A scheduler and workers that last as long as the program: Client() without arguments finds them. A lost worker is "
+        "started again, and its work is done again. Needs distributed in the image.",
+        "包含 scheduler 与多个 worker 的集群，与程序同生命周期：Client() 无需参数即可连接。worker 丢失后自动重启，"
+        "其任务会重新执行。镜像中须有 distributed。",
+        [
+            _text("command", "Program beside the scheduler", "scheduler 旁的程序", _DASK, required=True),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+        ],
+        """
+framework: dask
+roles:
+  scheduler:
+    command: ${{ parameters.command }}
+    resources: {resources}
+  worker:
+    replicas: ${{ parameters.workers }}
+    resources: {with_gpu}
 """,
     ),
     _template(

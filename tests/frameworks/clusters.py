@@ -6,10 +6,28 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 import berth
 from tests.builders.live import Json, LivePlatform, LiveUser
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NO_CONFIG = Path("/nonexistent/config.toml")
+
+
+@contextlib.contextmanager
+def signed_in(user: LiveUser) -> Iterator[berth.Client]:
+    """The Python SDK as this user has it."""
+    with berth.Client(user.platform.url, user.token, tenant=user.tenant, config_path=NO_CONFIG) as client:
+        yield client
+
+
+def submit_example(user: LiveUser, name: str, env: Json) -> Json:
+    """Submit an example as it stands, with its code, and with these variables."""
+    spec = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    with signed_in(user) as client:
+        job = client.jobs.submit({**spec, "code": {"path": str(EXAMPLES / spec["code"]["path"])}, "env": env})
+    return user.job(job.id)
 
 
 def processes_of(job: Json) -> list[str]:
@@ -27,7 +45,7 @@ def _environments() -> Iterator[tuple[str, bytes]]:
 def beside(user: LiveUser, job: Json, task: str, *argv: str) -> str:
     """What a command printed that ran beside a task of a running job, as by `berth exec`."""
     role, _, index = task.rpartition("-")
-    with berth.Client(user.platform.url, user.token, tenant=user.tenant, config_path=NO_CONFIG) as client:
+    with signed_in(user) as client:
         result = client.jobs.exec(job["id"], ["timeout", "60", *argv], role=role, index=int(index))
     assert result.exit_code == 0, result.text
     return result.text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.frameworks import SYSTEM_PATH, framework_path
+from tests.builders.frameworks import SYSTEM_PATH, framework_path, run_template
 from tests.builders.live import Json, LivePlatform
-from tests.frameworks.clusters import beside, ended_with_nothing_left
+from tests.frameworks.clusters import beside, ended_with_nothing_left, submit_example
 
 pytestmark = pytest.mark.frameworks
 
@@ -56,6 +56,15 @@ def a_cluster(program: str | None) -> Json:
 
 def path() -> Json:
     return {"PATH": f"{framework_path('dask')}:{SYSTEM_PATH}"}
+
+
+def test_a_template_and_an_example_compute_on_two_workers(live_platform: LivePlatform) -> None:
+    pi = submit_example(live_platform.operator, "dask", path())
+    job = run_template(live_platform, "dask", framework_path("dask"))
+    assert job["state"] == "succeeded", live_platform.logs(job)
+    assert "sum of squares 140 on" in live_platform.logs(job)
+    text = ended_with_nothing_left(live_platform, pi, state="succeeded")
+    assert "pi is about 3.1" in text
 
 
 def test_a_killed_worker_comes_back_and_its_work_is_done_again(live_platform: LivePlatform) -> None:

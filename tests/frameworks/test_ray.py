@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.frameworks import SYSTEM_PATH, framework_path
+from tests.builders.frameworks import SYSTEM_PATH, framework_path, run_template
 from tests.builders.live import Json, LivePlatform
-from tests.frameworks.clusters import beside, ended_with_nothing_left, processes_of
+from tests.frameworks.clusters import beside, ended_with_nothing_left, processes_of, submit_example
 
 pytestmark = pytest.mark.frameworks
 
@@ -35,18 +35,6 @@ for value, _ in values:
     total = counter.add.remote(value)
 print("squares", [value for value, _ in values], "total", ray.get(total))
 """
-SEARCH = """
-import os
-import ray
-from ray import tune
-
-def objective(config):
-    print("trial in", os.environ["BERTH_ROLE"])
-    return {"score": -((config["x"] - 3) ** 2)}
-
-results = tune.Tuner(objective, param_space={"x": tune.grid_search([1, 2, 3, 4])}).fit()
-print("best x", results.get_best_result(metric="score", mode="max").config["x"], "of", len(results))
-"""
 LOSS = """
 import time
 import ray
@@ -73,20 +61,18 @@ while (len(alive()) != 3 or len(ray.nodes()) < 4) and time.monotonic() < deadlin
 print("alive", len(alive()), "of", len(ray.nodes()))
 """
 STRANGER = """
-import ray
+import os, subprocess, sys
 
 for mode, token in (("disabled", ""), ("token", "0" * 32)):
-    import os, subprocess, sys
     env = {**os.environ, "RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": token, "RAY_NUM_REDIS_GET_RETRIES": "1"}
-    code = "import ray; ray.init(); print('inside')"
-    text = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
-    print("mode", mode, "ended with", text.returncode, "refused" if "InvalidAuthToken" in text.stderr else text.stderr[-2000:])
+    done = subprocess.run([sys.executable, "-c", "import ray; ray.init()"], env=env, capture_output=True, text=True, timeout=60)
+    print("mode", mode, "ended with", done.returncode, "refused" if "InvalidAuthToken" in done.stderr else done.stderr[-2000:])
 """
 
 
-def a_cluster(program: str | None, *, workers: int = 2) -> Json:
+def a_cluster(program: str | None, *, workers: int = 2, **resources: str) -> Json:
     """A job of a head without CPUs and of workers with one each."""
-    head: Json = {"resources": {**SMALL, "cpu": "500m"}}
+    head: Json = {"resources": {**SMALL, "cpu": "500m", **resources}}
     if program is not None:
         head["command"] = ["python3", "-c", program]
     roles = {"head": head, "worker": {"replicas": workers, "resources": SMALL}}
@@ -99,17 +85,18 @@ def path() -> Json:
 
 @pytest.mark.capability("7", "A driver, remote functions, an actor and a search run as they stand, two clusters on one machine")
 def test_a_tutorial_and_a_search_run_unchanged_on_one_machine_at_once(live_platform: LivePlatform) -> None:
+    """The tutorial by the template, the search by the example."""
     other = live_platform.person("olga", tenant="other")
-    search = other.submit(a_cluster(SEARCH))
-    job = live_platform.submit(a_cluster(SQUARES), wait=True)
+    search = submit_example(other, "ray", path())
+    job = run_template(live_platform, "ray", framework_path("ray"))
     text = live_platform.logs(job)
     assert job["state"] == "succeeded", text
-    assert "squares [0, 1, 4, 9, 16, 25, 36, 49] total 140" in text
+    assert "sum of squares 140 on" in text
     ended = other.wait(search)
     text = other.logs(search)
     assert ended["state"] == "succeeded", text
-    assert "best x 3 of 4" in text
-    assert "trial in worker" in text
+    assert "best x 3 of 4 trials" in text
+    assert "on role worker" in text
 
 
 @pytest.mark.capability("7", "A lost worker is started again alone, and its work runs again")

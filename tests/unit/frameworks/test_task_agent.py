@@ -152,6 +152,14 @@ def test_a_service_runs_beside_the_command_and_ends_with_it(tmp_path):
     assert "k" * 32 not in repr(plan)
 
 
+def test_a_program_that_refuses_the_usual_loopback_is_looked_for_where_it_listens(tmp_path):
+    service = Service("web", ((sys.executable,), ("-c",), (LISTEN.replace("127.0.0.1", "127.0.0.2"),)), "web")
+    plan = planned(
+        a_role("head", 1, "echo", "up", ports=("web",)), run_of=lambda *_: TaskRun(services=(service,), loopback="127.0.0.2")
+    )
+    assert results_of(plan, tmp_path)["head-0"] == (0, "up\n")
+
+
 def test_a_command_whose_service_ends_fails(tmp_path):
     service = Service("scheduler", (("sh",), ("-c",), ("sleep 0.2; exit 4",)))
     plan = planned(a_role("head", 1, "sleep", "600"), run_of=lambda *_: TaskRun(services=(service,)))

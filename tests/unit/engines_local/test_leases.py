@@ -13,7 +13,7 @@ from clusters.engines.local import leases
 from clusters.engines.local.leases import HostLeases, Lease, LeaseRefused, Table
 
 DEVICES = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
-RANGE = (23_000, 23_050)
+RANGE = (20_900, 20_950)  # Where no platform of this machine leases any.
 
 
 def take(table: Table, attempt: str, *, ports: tuple[str, ...] = (), **gpu_millis: int) -> Lease:
@@ -88,3 +88,11 @@ def test_a_process_that_froze_with_the_table_makes_nobody_hang(tmp_path: Path, m
         HostLeases(str(tmp_path)).locked().__enter__()
     with HostLeases(str(tmp_path)).locked() as table:
         assert take(table, "a", worker=1_000)
+
+
+def test_two_tables_of_one_machine_begin_at_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither knows of the other's leases, and a port that is leased but not bound yet looks free."""
+    starts = iter([RANGE[0] + 10, RANGE[0] + 30])
+    monkeypatch.setattr(leases.secrets, "choice", lambda ports: next(starts))
+    taken = [take(Table({}, 0), "a", ports=("web",)).ports["web"] for _ in range(2)]
+    assert taken == [RANGE[0] + 10, RANGE[0] + 30]

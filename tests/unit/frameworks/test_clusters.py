@@ -69,14 +69,14 @@ def test_a_cluster_has_one_head_and_workers_of_any_name(framework):
 
 @pytest.mark.parametrize("framework", HEADS)
 def test_workers_start_after_the_head_and_the_program_after_the_workers(framework):
-    head, one, other = planned(
+    head, learner, rollout = planned(
         framework, a_head(framework), workers(1, "learner"), workers(1, "rollout", "sh", "prepare.sh")
     ).values()
     assert plan_of(head)["before"] == ["learner", "rollout"]
     assert command_of(head) == ["python3", "program.py"]
-    assert [plan_of(task)["after"] for task in (one, other)] == [[HEADS[framework]]] * 2
-    assert [plan_of(task)["max_retry"] for task in (one, other)] == [3, 3]
-    assert [plan_of(task).get("prepare") for task in (one, other)] == [None, [["sh"], ["prepare.sh"]]]
+    assert [plan_of(task)["after"] for task in (learner, rollout)] == [[HEADS[framework]]] * 2
+    assert [plan_of(task)["max_retry"] for task in (learner, rollout)] == [3, 3]
+    assert [plan_of(task).get("prepare") for task in (learner, rollout)] == [None, [["sh"], ["prepare.sh"]]]
 
 
 @pytest.mark.parametrize("framework", HEADS)

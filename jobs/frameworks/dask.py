@@ -52,7 +52,7 @@ class Dask(HeadedFramework):
 
     def worker_run(self, job: FrameworkJob, role: FrameworkRole, index: int) -> TaskRun:
         options = {
-            "nthreads": max(1, role.cpu_millis // 1000),
+            "nthreads": role.cores,
             "memory-limit": role.memory_bytes or "auto",
             "resources": " ".join([f"{role.name}=1", *([f"GPU={gpus}"] if (gpus := role.gpu_millis // 1000) else [])]),
             "death-timeout": DEATH_SECONDS,

@@ -6,13 +6,15 @@ Each task has its own ports and its own short temporary folder, so that tasks of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clusters.engines.interface import AddressOf, PortOf
 from jobs.frameworks.agent import AgentText, Requirement, Scratch, Service, TaskRun
 from jobs.frameworks.headed import HeadedFramework
-from jobs.frameworks.interface import FrameworkJob, FrameworkRole
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, RoleShape
+from jobs.frameworks.roles import check_memory
+from kernel.errors import FieldError
 
 HEAD = "head"
 GCS, LAST = "berth-gcs", "berth-env"  # What listens on the second is there before a node joins, and little before.
@@ -27,6 +29,7 @@ _PORTS = {  # Ports of every node, by option. What runs the tasks takes ports th
 _HEAD_PORTS = {"port": GCS, "ray-client-server-port": "berth-client", "dashboard-port": "berth-page"}
 _HEAD_PORT_VARIABLES = {"DASHBOARD_METRIC_PORT": "berth-page-mon", "AUTOSCALER_METRIC_PORT": "berth-scale-mon"}
 _LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for a mistake, and another address of the machine in its place.
+_MIB_MIN = 768  # A head: 430 to 650 in nine processes, before any task (Ray 2.60).
 _STORE_SHARE = 0.3  # Of the task's memory, for objects, as Ray has it.
 _STORE_BYTES_MIN = 80 * 1024**2  # Ray takes no less than 75 MiB.
 _STORE_BYTES_MAX = 10**10  # Beside /dev/shm; Ray takes no more there.
@@ -56,15 +59,18 @@ class Ray(HeadedFramework):
     head = HEAD
     reserved_env = frozenset({"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED", *_HEAD_PORT_VARIABLES})
 
+    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
+        return [*super().validate(roles), *check_memory(self.name, _MIB_MIN, roles)]
+
     def head_run(self, job: FrameworkJob, role: FrameworkRole) -> TaskRun:
-        cpus = role.cpu_millis // 1000 if len(job.roles) > 1 else _whole_cpus(role)
+        cpus = role.cpu_millis // 1000 if len(job.roles) > 1 else role.cores
         argv = (*_start(role, 0, cpus, {**_PORTS, **_HEAD_PORTS}), ("--head",), ("--include-dashboard=false",))
         run = _run(job, (*_PORTS.values(), *_HEAD_PORTS.values(), *_HEAD_PORT_VARIABLES.values()))
         variables = {name: (PortOf(HEAD, 0, port),) for name, port in _HEAD_PORT_VARIABLES.items()}
         return replace(run, env={**run.env, **variables}, services=(Service("ray", argv, GCS),), ready_port=GCS)
 
     def worker_run(self, job: FrameworkJob, role: FrameworkRole, index: int) -> TaskRun:
-        argv = (*_start(role, index, _whole_cpus(role), _PORTS), ("--address=", *_ADDRESS))
+        argv = (*_start(role, index, role.cores, _PORTS), ("--address=", *_ADDRESS))
         return replace(_run(job, tuple(_PORTS.values())), command=argv, ready_port=LAST)
 
 
@@ -94,10 +100,6 @@ def _start(role: FrameworkRole, index: int, cpus: int, ports: Mapping[str, str])
         (f"--resources={json.dumps({role.name: 1})}",),
         *((option,) for option in _memory(role)),
     )
-
-
-def _whole_cpus(role: FrameworkRole) -> int:
-    return max(1, role.cpu_millis // 1000)
 
 
 def _memory(role: FrameworkRole) -> Iterator[str]:

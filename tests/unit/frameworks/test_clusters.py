@@ -57,7 +57,7 @@ def test_a_cluster_has_one_head_and_workers_of_any_name(framework):
     validate, head = get_framework(framework).validate, HEADS[framework]
 
     def shapes(**counts):
-        return {name: RoleShape(count, count, 0, ()) for name, count in counts.items()}
+        return {name: RoleShape(count, count, 0, (), 1024 * MIB) for name, count in counts.items()}
 
     assert validate(shapes(**{head: 1})) == []
     assert validate(shapes(**{head: 1, "learner": 2, "rollout": 100})) == []
@@ -151,6 +151,12 @@ def test_a_head_of_less_than_a_core_runs_tasks_only_where_it_is_alone(millis, ot
     roles = [workers(1)] * others
     head = planned("ray", a_head("ray", cpu_millis=millis), *roles)["head-0"]
     assert f"--num-cpus={cpus}" in service_of(head)
+
+
+def test_a_node_of_ray_with_less_memory_than_its_services_take_is_refused():
+    shapes = {"head": RoleShape(1, 1, 0, (), 1024 * MIB), "worker": RoleShape(2, 2, 0, (), 512 * MIB)}
+    [error] = get_framework("ray").validate(shapes)
+    assert (error.code, error.path) == ("role_memory", "/roles/worker/resources/memory")
 
 
 def test_an_object_store_is_never_smaller_than_ray_takes():

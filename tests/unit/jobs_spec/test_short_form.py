@@ -16,6 +16,8 @@ SHORT = {"command": "python train.py", "replicas": 4, "resources": {"cpu": 2, "g
         ("pytorch", {"worker": 4}, "worker"),
         ("tensorflow", {"worker": 4}, "worker"),
         ("mxnet", {"scheduler": 1, "server": 1, "worker": 4}, "worker"),
+        ("ray", {"head": 1, "worker": 4}, "head"),
+        ("dask", {"scheduler": 1, "worker": 4}, "scheduler"),
     ],
 )
 def test_a_framework_makes_its_roles_of_one_command(framework, replicas, command_of):

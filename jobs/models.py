@@ -259,6 +259,7 @@ class Task(models.Model):
     ended_at = models.DateTimeField(null=True)
     exit = models.JSONField(null=True)  # code, signal, reason, stop_cause, evidence
     waiting = models.JSONField(null=True)  # What it waits for before it begins: `jobs/lifecycle/start_waits.py`.
+    progress = models.JSONField(null=True)  # done, total, at: as it said itself. `jobs/lifecycle/progress.py`.
 
     class Meta:
         constraints = [

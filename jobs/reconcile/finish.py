@@ -22,6 +22,7 @@ from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Task
 from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.poll import log_source
+from jobs.reconcile.progress import ProgressReader
 from jobs.reconcile.stored_exits import UNSEEN
 from jobs.services.code_fetch import code_fetched
 from jobs.spec.model import JobKind
@@ -104,9 +105,10 @@ def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Atte
     launched = [attempt for attempt in attempts if attempt.launched_at is not None]
     sources = {attempt.id: log_source(attempt, tasks[attempt.id]) for attempt in attempts}
     deadline = time.monotonic() + LOG_SECONDS
-    counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched])
-    while counts.more and time.monotonic() < deadline:
-        counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched])
+    with ProgressReader(waits=True) as progress:
+        counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched], look=progress.look)
+        while counts.more and time.monotonic() < deadline:
+            counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched], look=progress.look)
     hopeless = [
         attempt
         for attempt in attempts

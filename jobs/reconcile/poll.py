@@ -20,6 +20,7 @@ from clusters.services import engine_for, is_current, record_contact, refresh_en
 from clusters.services.quarantine import is_quarantined
 from jobs.models import Attempt
 from jobs.reconcile import poisoned_jobs
+from jobs.reconcile.progress import ProgressReader
 from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.stored_exits import storable
@@ -153,7 +154,8 @@ def _tails(cluster_id: uuid.UUID, failing: list[Watched]) -> dict[uuid.UUID, str
         return {}
     sources = [log_source(item.attempt, [TaskName(role, index) for role, index in item.tasks]) for item in failing]
     try:
-        pump(engine_for(cluster_id), sources)
+        with ProgressReader() as progress:
+            pump(engine_for(cluster_id), sources, look=progress.look)
     except EngineUnreachable:
         log.info("tail_not_read", cluster_id=str(cluster_id))
     except (

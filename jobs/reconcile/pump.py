@@ -7,6 +7,8 @@ such a round follow each other without a wait.
 Where the engine can tell which streams went on (`SupportsLogMarks`), only those streams are asked for output; what printed
 nothing costs a look and no statement. Once in WHOLE_SECONDS all are asked, whatever the marks say; less often where that takes
 long, as at a cluster that is asked over the network: it has a WHOLE_SHARE of the time.
+
+On its way the output is looked through for the lines by which tasks say how far they are.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from clusters.engines.interface import Engine, EngineUnreachable, LogStreamName,
 from clusters.services import engine_for
 from jobs.lifecycle.states import AttemptState
 from jobs.models import Attempt, Task
+from jobs.reconcile.progress import ProgressReader
 from storage.logs import LogSource, PumpCounts, pump
 
 BATCH_ATTEMPTS = 500
@@ -39,11 +42,13 @@ class _Round:
     tasks: dict[uuid.UUID, tuple[TaskName, ...]] = field(default_factory=dict)  # Tasks of an attempt are made with it.
     marks: dict[LogStreamName, Hashable] = field(default_factory=dict)  # Of streams whose output was stored up to there.
     visited: set[uuid.UUID] = field(default_factory=set)
+    progress: ProgressReader = field(default_factory=ProgressReader)
 
     def end(self) -> None:
         """Begin anew, and forget what is not live any more."""
         self.after = None
         self.tasks = {attempt_id: tasks for attempt_id, tasks in self.tasks.items() if attempt_id in self.visited}
+        self.progress.keep(self.visited)
         now = time.monotonic()
         if self.is_whole:
             self.whole_seconds = now - self.began_at
@@ -72,6 +77,8 @@ def pump_live(cluster_id: uuid.UUID) -> PumpCounts:
         counts = _pump(engine_for(cluster_id), sources, round_) if sources else PumpCounts()
     except EngineUnreachable:
         counts = PumpCounts()
+    finally:
+        round_.progress.write()
     counts.live = len(sources)
     round_.visited.update(source.attempt_id for source in sources)
     if len(sources) < BATCH_ATTEMPTS:
@@ -103,7 +110,7 @@ def _note_tasks(round_: _Round, attempt_ids: Sequence[uuid.UUID]) -> None:
 def _pump(engine: Engine, sources: Sequence[LogSource], round_: _Round) -> PumpCounts:
     """Take in what those streams have that went on since they were stored. Marks are read before the output, never after."""
     if not isinstance(engine, SupportsLogMarks):
-        return pump(engine, sources)
+        return pump(engine, sources, look=round_.progress.look)
     names = [(source.attempt_id, task, stream) for source in sources for task in source.tasks for stream in Stream]
     marks = dict(zip(names, engine.log_marks(names), strict=True))
     news: dict[uuid.UUID, set[tuple[TaskName, Stream]]] = defaultdict(set)
@@ -113,6 +120,6 @@ def _pump(engine: Engine, sources: Sequence[LogSource], round_: _Round) -> PumpC
     if not news:
         return PumpCounts()
     asked = [replace(each, streams=frozenset(news[each.attempt_id])) for each in sources if each.attempt_id in news]
-    counts = pump(engine, asked)
+    counts = pump(engine, asked, look=round_.progress.look)
     round_.marks.update({name: marks[name] for name in counts.drained})
     return counts

@@ -19,6 +19,9 @@ from storage.logs.append import StreamChunks, append_chunks, open_logs
 from storage.logs.store import AttemptKey, LogStore, StreamKey, default_store
 from storage.models import AttemptLog, LogStreamState
 
+Look = Callable[[StreamKey, Sequence[LogChunk], datetime], None]
+"""Sees what a stream gave, and when it was stored. Of several pumps at one stream only the one that stored it calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
@@ -56,8 +59,9 @@ def pump(
     now: Callable[[], datetime] = database_now,
     store: LogStore | None = None,
     attempt_quota_bytes: int = bounds.LOG_ATTEMPT_BYTES,
+    look: Look | None = None,
 ) -> PumpCounts:
-    """Store what the streams of these attempts have printed since the last pass.
+    """Store what the streams of these attempts have printed since the last pass, and let `look` see it.
 
     Raises EngineUnreachable after what was read until then is stored, and LogStoreFull. Not to be called inside a transaction.
     """
@@ -69,10 +73,15 @@ def pump(
 
     def flush() -> None:
         nonlocal size
-        done = append_chunks(batch, now=now(), store=store, attempt_quota_bytes=attempt_quota_bytes)
+        at = now()
+        done = append_chunks(batch, now=at, store=store, attempt_quota_bytes=attempt_quota_bytes)
         counts.stored_bytes += done.stored_bytes
         counts.rows += done.rows
         counts.drained.update((key.attempt.attempt_id, key.task, key.stream) for key in drained)
+        if look is not None:
+            for item in batch:
+                if item.key in done.moved:
+                    look(item.key, item.answer.chunks, at)
         batch.clear()
         drained.clear()
         size = 0

@@ -69,6 +69,7 @@ JOB: dict[str, Any] = {
     "gpus_simulated": False,
     "counts": None,
     "place": 3,
+    "progress": None,
     "spec_digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "max_runtime_seconds": 600,
     "planned_runtime_seconds": 600,
@@ -79,6 +80,23 @@ JOB: dict[str, Any] = {
     "version": 1,
 }
 
+TASK: dict[str, Any] = {
+    "role": "worker",
+    "index": 3,
+    "state": "running",
+    "node": "node-7",
+    "address": "10.20.0.7",
+    "ports": {},
+    "gpus": ["GPU-5d41402a"],
+    "gpus_simulated": False,
+    "resources": {"cpu_millis": 4000, "memory_bytes": 16 * _GIB, "gpu_millis": 1000},
+    "exit": None,
+    "waiting": None,
+    "progress": {"done": 120, "total": 1000, "at": "2026-11-20T09:31:40.250000Z"},
+    "straggler": {"behind_percent": 48, "median_percent": 60},
+    "started_at": "2026-11-20T09:12:31Z",
+    "ended_at": None,
+}
 
 COUNTS: dict[str, Any] = {
     "states": {

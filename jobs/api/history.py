@@ -17,6 +17,7 @@ from clusters.api.views import read_span
 from clusters.engines.interface import TaskName
 from clusters.telemetry.metrics import METRICS
 from clusters.telemetry.reading import job_metrics
+from jobs.api import examples
 from jobs.api.representations import AttemptOut, TaskOut, attempt_json, task_json
 from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, Job, Task
@@ -156,6 +157,7 @@ class TaskListView(ApiView):
         operation_id="jobs_tasks",
         parameters=[OpenApiParameter("attempt", int, description="Number of the attempt.")],
         responses=page_of(TaskOut),
+        examples=[examples.answer("A straggler", {"items": [examples.TASK], "next": None})],
     )
     def get(self, request: Request, job: str) -> Response:
         known_query(request, ("attempt",))

@@ -23,6 +23,7 @@ from jobs.models import Job, StoredSpec
 from jobs.selectors.counts import job_counts, job_counts_by_queue
 from jobs.selectors.find import fetch_job
 from jobs.selectors.lists import place_in_queue, with_label, with_tag
+from jobs.selectors.progress import progress_of
 from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
@@ -376,7 +377,7 @@ class JobSpecSchemaView(ApiView):
 def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
     found = fetch_job(view.actor, job, "job.read")
     body = job_json([found], actor=view.actor, language=reader_language(view.request))[0]
-    response = Response({**body, "place": place_in_queue(found)}, status=status)
+    response = Response({**body, "place": place_in_queue(found), "progress": progress_of(found)}, status=status)
     if status == 201:
         response["Location"] = f"/api/v1/jobs/{found.id}"
     return with_etag(response, found.version)

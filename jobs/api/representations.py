@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import Count
@@ -18,6 +19,7 @@ from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
 from jobs.selectors.holders import RoomHolder, room_holders
 from jobs.selectors.lists import place_in_queue
+from jobs.selectors.progress import stragglers_among
 from jobs.selectors.reasons import Named, named_in_reasons, told_reason
 from jobs.selectors.standing import standings_of
 from jobs.services.preview import planned_runtime
@@ -118,6 +120,21 @@ class RoomHolderOut(ResourcesOut):
     queue = ReferenceOut(allow_null=True)
 
 
+class ProgressOut(serializers.Serializer[Any]):
+    """Work done, as the program said by its last line `berth: progress DONE/TOTAL`, in units of its own."""
+
+    done = serializers.IntegerField()
+    total = serializers.IntegerField()
+    at = serializers.DateTimeField(help_text="Time at which it was said first.")
+
+
+class StragglerOut(serializers.Serializer[Any]):
+    """A running task that has done less than half of what the median task of its role has done of its work."""
+
+    behind_percent = serializers.IntegerField(help_text="`median_percent` less the share that this task has done.")
+    median_percent = serializers.IntegerField(help_text="Share of their work that the tasks of the role have done: the median.")
+
+
 class JobOut(serializers.Serializer[Any]):
     """A job and its present state."""
 
@@ -176,6 +193,12 @@ class JobOut(serializers.Serializer[Any]):
         help_text="Only in lists with `standing`: queues that hold the capacity that a waiting job lacks, largest first, in "
         "the pool that its reason names.",
     )
+    progress = ProgressOut(
+        required=False,
+        allow_null=True,
+        help_text="Only of a job that is asked for alone: the sum of the tasks of its latest attempt that said their progress. "
+        "Null: none did.",
+    )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     planned_runtime_seconds = serializers.IntegerField(
@@ -229,6 +252,12 @@ class TaskOut(serializers.Serializer[Any]):
     resources = ResourcesOut()
     exit = serializers.DictField(allow_null=True)
     waiting = TaskWaitingOut(allow_null=True, help_text="Of a pending task; null: not known.")
+    progress = ProgressOut(allow_null=True, help_text="Null: the task has said none.")
+    straggler = StragglerOut(
+        allow_null=True,
+        help_text="Null: not far behind, not running, fewer than 3 tasks of its role have said their progress, or their median "
+        "is below 20 %. No task is stopped for it.",
+    )
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
 
@@ -392,10 +421,11 @@ def reason_json(job: Job, named: Named, language: str = "en") -> dict[str, Any] 
 
 
 def attempt_json(attempts: Sequence[Attempt], language: str = "en") -> list[dict[str, Any]]:
-    """Attempts with their tasks; one query for all tasks."""
-    tasks: dict[uuid.UUID, list[Task]] = defaultdict(list)
-    for task in Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).order_by("role", "index"):
-        tasks[task.attempt_id].append(task)
+    """Attempts with their tasks; one query for all tasks, and one for those that are behind."""
+    tasks: dict[uuid.UUID, list[dict[str, Any]]] = defaultdict(list)
+    rows = list(Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).order_by("role", "index"))
+    for task, body in zip(rows, task_json(rows, language), strict=True):
+        tasks[task.attempt_id].append(body)
     return [
         {
             "id": str(attempt.id),
@@ -415,13 +445,15 @@ def attempt_json(attempts: Sequence[Attempt], language: str = "en") -> list[dict
             "launched_at": utc_text(attempt.launched_at),
             "started_at": utc_text(attempt.started_at),
             "ended_at": utc_text(attempt.ended_at),
-            "tasks": task_json(tasks[attempt.id], language),
+            "tasks": tasks[attempt.id],
         }
         for attempt in attempts
     ]
 
 
 def task_json(tasks: Sequence[Task], language: str = "en") -> list[dict[str, Any]]:
+    """Tasks, and how far they are behind; one query more where a running one has said its progress."""
+    behind = stragglers_among(tasks)
     return [
         {
             "role": task.role,
@@ -435,6 +467,8 @@ def task_json(tasks: Sequence[Task], language: str = "en") -> list[dict[str, Any
             "resources": {name: getattr(task, name) for name in RESOURCE_NAMES},
             "exit": task.exit,
             "waiting": wait_json(task.waiting, language) if task.state == TaskState.PENDING else None,
+            "progress": task.progress,
+            "straggler": asdict(behind[task.id]) if task.id in behind else None,
             "started_at": utc_text(task.started_at),
             "ended_at": utc_text(task.ended_at),
         }

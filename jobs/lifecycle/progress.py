@@ -1,8 +1,8 @@
 """How far a task is, by a line that it prints on either of its streams: `berth: progress DONE/TOTAL`.
 
-What a task prints is data of strangers, and comes in pieces of any size that begin and end anywhere. Only the last complete line of
-what came counts. Of a line that is not over, so much is kept until its rest comes as it may still need to be such a line; of any
-other, one byte. What is kept is lost with the process: a line that was cut there is not read, and the next one is.
+What a task prints is data of strangers, and comes in pieces of any size that begin and end anywhere. Only the last complete line
+of what came counts. The beginning of a line is kept until its rest comes: as long as it may become such a line as it is, else as
+one byte. What is kept is lost with the process: a line that was cut there is not read, and the next one is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def last_progress(data: bytes) -> Progress | None:
 
 def read_progress(open_lines: MutableMapping[Name, OpenLine], name: Name, chunks: Iterable[LogChunk]) -> Progress | None:
     """What these pieces of a stream say last; `open_lines` keeps what they leave open. Bytes that came before count once."""
-    told: Progress | None = None
+    progress: Progress | None = None
     for chunk in chunks:
         line = open_lines.pop(name, None)
         if chunk.marker or chunk.skipped_bytes:
@@ -67,12 +67,12 @@ def read_progress(open_lines: MutableMapping[Name, OpenLine], name: Name, chunks
         if line is not None and chunk.offset <= line.end:
             data = line.data + data[line.end - chunk.offset :]
         if BEGIN in data:
-            told = last_progress(data) or told
+            progress = last_progress(data) or progress
         rest = data[data.rfind(b"\n") + 1 :]
         if rest:
             end = max(chunk.offset + len(chunk.data), line.end if line is not None else 0)
             open_lines[name] = OpenLine(rest if _may_count(rest) else _OTHER, end)
-    return told
+    return progress
 
 
 def _may_count(rest: bytes) -> bool:
@@ -81,9 +81,9 @@ def _may_count(rest: bytes) -> bool:
 
 def sum_of(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The progress of all that said theirs, as it is stored, together; None where none did. Large sums are told rounded."""
-    said = list(parts)
-    if not said:
+    reports = list(parts)
+    if not reports:
         return None
-    done, total = (sum(int(part[key]) for part in said) for key in ("done", "total"))
+    done, total = (sum(int(part[key]) for part in reports) for key in ("done", "total"))
     shift = max(0, total.bit_length() - AMOUNT_MAX.bit_length() + 1)
-    return {"done": done >> shift, "total": total >> shift, "at": max(str(part["at"]) for part in said)}
+    return {"done": done >> shift, "total": total >> shift, "at": max(str(part["at"]) for part in reports)}

@@ -22,7 +22,7 @@ SHARE_OF_MEDIAN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """How far a task is behind: what the median task has done of its work, and how much less this one, in percent of the whole."""
+    """How far a task is behind: the share of its work that the median task has done, and how much less this task has."""
 
     behind_percent: int
     median_percent: int

@@ -25,15 +25,15 @@ TaskKey = tuple[uuid.UUID, str, int]
 class ProgressReader:
     """Looks at what a pump has stored. It may see many passes: then a line that was cut between two of them is read, too.
 
-    Each byte is looked at by the pump that stored it, and these may write in another order than they stored: what was stored later
-    stands. `waits` for rows that another process holds: only for tasks of which nothing but pumps writes any more. Else they are
-    left for the next pass, as others may hold and wait for rows in another order.
+    Each byte is looked at by the pump that stored it, and these may write in another order than they stored: what was stored
+    later stands. `waits` for rows that another process holds: only for tasks of which nothing but pumps writes any more. Else
+    they are left for the next pass, as others may hold and wait for rows in another order.
     """
 
     def __init__(self, *, waits: bool = False) -> None:
         self._waits = waits
         self._open_lines: dict[LogStreamName, OpenLine] = {}
-        self._told: dict[TaskKey, tuple[Progress, datetime]] = {}
+        self._reports: dict[TaskKey, tuple[Progress, datetime]] = {}
 
     def __enter__(self) -> ProgressReader:
         return self
@@ -44,31 +44,31 @@ class ProgressReader:
     def look(self, key: StreamKey, chunks: Sequence[LogChunk], stored_at: datetime) -> None:
         """Take in what one stream gave."""
         attempt_id, task = key.attempt.attempt_id, key.task
-        told = read_progress(self._open_lines, (attempt_id, task, key.stream), chunks)
-        if told is not None:
-            self._told[attempt_id, task.role, task.index] = told, stored_at
+        progress = read_progress(self._open_lines, (attempt_id, task, key.stream), chunks)
+        if progress is not None:
+            self._reports[attempt_id, task.role, task.index] = progress, stored_at
 
     def keep(self, attempt_ids: Collection[uuid.UUID]) -> None:
         """Forget all attempts but these."""
         self._open_lines = {name: line for name, line in self._open_lines.items() if name[0] in attempt_ids}
-        self._told = {key: said for key, said in self._told.items() if key[0] in attempt_ids}
+        self._reports = {key: report for key, report in self._reports.items() if key[0] in attempt_ids}
 
     def write(self) -> None:
         """Two statements; none where no task said anything."""
-        if not self._told:
+        if not self._reports:
             return
         changed = []
         with transaction.atomic():
             for task_id, attempt_id, role, index, stored in self._rows():
-                said = self._told.pop((attempt_id, role, index), None)
-                if said is not None and _is_news(stored, *said):
-                    changed.append({"id": task_id, "progress": _document(*said)})
+                report = self._reports.pop((attempt_id, role, index), None)
+                if report is not None and _is_news(stored, *report):
+                    changed.append({"id": task_id, "progress": _document(*report)})
             bulk.update(Task, changed)
 
     def _rows(self) -> models.QuerySet[Task, tuple[Any, ...]]:
         """The rows of those that said something, locked; perhaps of others beside them."""
-        rows = Task.objects.filter(attempt_id__in={key[0] for key in self._told}, role__in={key[1] for key in self._told})
-        indexes = {key[2] for key in self._told}
+        rows = Task.objects.filter(attempt_id__in={key[0] for key in self._reports}, role__in={key[1] for key in self._reports})
+        indexes = {key[2] for key in self._reports}
         if len(indexes) <= NAMED_MAX:
             rows = rows.filter(index__in=indexes)
         if connections[rows.db].features.has_select_for_update_skip_locked:

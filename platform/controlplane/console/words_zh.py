@@ -163,6 +163,7 @@ COLUMNS = {
     "previous hash": "前一哈希",
     "priority": "优先级",
     "problems": "问题",
+    "progress": "进度",
     "quarantine looked at": "隔离检查时间",
     "quarantine since at": "隔离起始时间",
     "queued at": "入队时间",

@@ -8,7 +8,7 @@ from jobs.lifecycle.progress import Progress
 from jobs.lifecycle.stragglers import Mark, Straggler, stragglers
 
 
-def found(shares: list[int], *, ended: frozenset[int] = frozenset(), total: int = 100) -> dict[int, tuple[int, int]]:
+def behind(shares: list[int], *, ended: frozenset[int] = frozenset(), total: int = 100) -> dict[int, tuple[int, int]]:
     """The stragglers of tasks with so much done of `total`, by their place."""
     marks = [Mark(place, Progress(done, total), place not in ended) for place, done in enumerate(shares)]
     return {place: (mark.behind_percent, mark.median_percent) for place, mark in stragglers(marks).items()}
@@ -34,12 +34,12 @@ def found(shares: list[int], *, ended: frozenset[int] = frozenset(), total: int 
 def test_a_task_is_a_straggler_below_half_of_the_median_once_that_is_a_fifth(
     shares: list[int], expected: dict[int, tuple[int, int]]
 ) -> None:
-    assert found(shares) == expected
+    assert behind(shares) == expected
 
 
 def test_a_task_that_has_ended_counts_for_the_median_and_is_none() -> None:
-    assert found([10, 100, 100], ended=frozenset({1, 2})) == {0: (90, 100)}
-    assert found([10, 100, 100], ended=frozenset({0, 1, 2})) == {}
+    assert behind([10, 100, 100], ended=frozenset({1, 2})) == {0: (90, 100)}
+    assert behind([10, 100, 100], ended=frozenset({0, 1, 2})) == {}
 
 
 def test_a_total_of_nothing_says_nothing() -> None:

@@ -918,6 +918,12 @@ class Problem(TypedDict):
     type: str
 
 
+class ProgressOut(TypedDict):
+    at: str
+    done: int
+    total: int
+
+
 class QuarantinedTaskOut(TypedDict):
     cpu_millis: int
     gpu_millis: int
@@ -1289,6 +1295,11 @@ class StaysOut(TypedDict):
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
     reason: NotRequired[str]
+
+
+class StragglerOut(TypedDict):
+    behind_percent: int
+    median_percent: int
 
 
 class SubjectOut(TypedDict):
@@ -2015,6 +2026,7 @@ class JobOut(TypedDict):
     planned_runtime_seconds: int | None
     pool: str | None
     priority: int
+    progress: NotRequired[ProgressOut | None]
     queue: ReferenceOut
     reason: ReasonOut | None
     resources: ResourcesOut
@@ -2532,10 +2544,12 @@ class TaskOut(TypedDict):
     index: int
     node: str | None
     ports: dict[str, int]
+    progress: ProgressOut | None
     resources: ResourcesOut
     role: str
     started_at: str | None
     state: Literal["pending", "running", "succeeded", "failed", "stopped"]
+    straggler: StragglerOut | None
     waiting: TaskWaitingOut | None
 
 

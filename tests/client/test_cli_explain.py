@@ -79,6 +79,30 @@ def test_the_table_of_tasks_says_what_they_wait_for(run: Any, stub: Any) -> None
     assert "finds no node for it. “0/3 nodes”" in " ".join(run("get", "train").stdout.split())
 
 
+def test_a_job_shows_how_far_its_tasks_are_and_which_are_far_behind(run: Any, stub: Any) -> None:
+    progress = {"done": 840, "total": 1000, "at": NOON}
+    stub.jobs = [a_job("train", "running") | {"attempt": 1, "progress": {"done": 1679, "total": 4000, "at": NOON}}]
+    task = {"role": "worker", "state": "running", "node": "node-1", "gpus": [], "exit": None, "started_at": NOON}
+    slow = {"progress": {**progress, "done": 199}, "straggler": {"behind_percent": 64, "median_percent": 84}}
+    tasks = [task | {"index": 0, "progress": progress, "straggler": None}, task | {"index": 1, **slow}]
+    answer(stub, "GET /jobs/[^/]*/tasks", {"items": tasks, "next": None})
+    shown = run("get", "train").stdout
+    assert re.search(r"^Progress +1679/4000 \(41 %\)$", shown, re.MULTILINE)
+    assert re.search(r"worker-0 .* 840/1000 \(84 %\)", shown)
+    assert re.search(r"worker-1 .* 199/1000 \(19 %\), 64 points behind \(median 84 %\)", shown)
+    assert "not stopped. Compare their nodes, logs and use: berth logs train --role worker --index 1" in shown
+    answer(stub, "GET /jobs/[^/]*/tasks", {"items": tasks, "next": None})
+    assert "199/1000 (19 %)，落后中位数（84%）64 个百分点" in run("get", "train", env={"BERTH_LANG": "zh"}).stdout
+
+
+def test_a_job_whose_tasks_say_no_progress_shows_none(run: Any, stub: Any) -> None:
+    stub.jobs = [a_job("train", "running") | {"attempt": 1, "progress": None}]
+    task = {"role": "worker", "index": 0, "state": "running", "node": None, "gpus": [], "exit": None, "started_at": NOON}
+    for row in (task, task | {"progress": None, "straggler": None}):  # A server of the release before knows of none.
+        answer(stub, "GET /jobs/[^/]*/tasks", {"items": [row], "next": None})
+        assert "progress" not in run("get", "train").stdout.lower()
+
+
 @pytest.mark.parametrize(
     ("expected", "english", "chinese"),
     [

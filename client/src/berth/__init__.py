@@ -8,6 +8,8 @@
     for line in job.logs():
         print(line.text)
 
+In a program that runs as a job, `berth.progress(done, total)` says how far it is.
+
 Names are loaded on first use, so that `import berth` costs nothing and the command line starts at once.
 """
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from berth.errors import TooManyRequests as TooManyRequests
     from berth.errors import Unavailable as Unavailable
     from berth.errors import WaitTimeout as WaitTimeout
+    from berth.job_progress import progress as progress
     from berth.jobs import Job as Job
     from berth.logs import LogLine as LogLine
 
@@ -63,6 +66,7 @@ _EXPORTS = {
     "TooManyRequests": "berth.errors",
     "Unavailable": "berth.errors",
     "WaitTimeout": "berth.errors",
+    "progress": "berth.job_progress",
 }
 
 __all__ = ["__version__", *_EXPORTS]

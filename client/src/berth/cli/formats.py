@@ -163,6 +163,14 @@ def starting_text(waiting: Mapping[str, Any]) -> str:
     return f"{words} “{detail}”" if detail else words
 
 
+def progress_text(progress: Mapping[str, Any] | None) -> str:
+    """How much is done, in the program's own units and as a part: `120/1000 (12 %)`. Down, so that 100 % is all."""
+    if not progress:
+        return NOTHING
+    done, total = progress["done"], progress["total"]
+    return f"{done}/{total} ({100 * done // total} %)" if total else f"{done}/{total}"
+
+
 def localized(text: str) -> str:
     """Times in the server's sentences, `2026-11-23 14:05 UTC`, on the clock of this machine."""
     return _MOMENT.sub(lambda found: _minute(found[0], f"{found[1]}T{found[2]}Z"), text)

@@ -99,6 +99,7 @@ def _print_job(job: Any, *, wide: bool, ran: str, shell: str) -> None:
         ("Started", formats.time_text(job.get("started_at"))),
         ("Ended", formats.time_text(job.get("ended_at"))),
         ("Ran", ran),
+        ("Progress", formats.progress_text(job["progress"]) if job.get("progress") else ""),
         ("Next attempt", _next_attempt_text(job)),
         ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
         ("Planned to run", formats.planned_text(job)),
@@ -164,7 +165,18 @@ def _print_attempts(session: Session, job: Job, attempts: Sequence[Mapping[str, 
     tasks = session.client.jobs.tasks(job.id)
     if tasks:
         heading(_("Tasks"))
-        print(table_text(tasks, TASK_COLUMNS, wide=session.form is Format.WIDE), end="")
+        speak = any(task.get("progress") for task in tasks)
+        columns = [column for column in TASK_COLUMNS if speak or column is not PROGRESS_COLUMN]
+        print(table_text(tasks, columns, wide=session.form is Format.WIDE), end="")
+    _advise_on_stragglers(job, [task for task in tasks if task.get("straggler")])
+
+
+def _advise_on_stragglers(job: Job, behind: Sequence[Mapping[str, Any]]) -> None:
+    """What can be looked at of tasks that are far behind the others."""
+    if behind:
+        name, role, index = plain(job.name), plain(behind[0]["role"]), behind[0]["index"]
+        look = f"berth logs {name} --role {role} --index {index}   ·   berth metrics {name}"
+        print(_("Slow tasks are not stopped. Compare their nodes, logs and use: {look}", look=look))
 
 
 def _print_artifacts(session: Session, job: Job) -> bool:
@@ -227,6 +239,16 @@ def _task_text(task: Any) -> str:
     return formats.starting_text(task["waiting"]) if task.get("waiting") else _end_text(task)
 
 
+def _progress_text(task: Any) -> str | tuple[str, str]:
+    """How far it is, and how far behind the others of its role."""
+    progress, straggler = formats.progress_text(task.get("progress")), task.get("straggler")
+    if not straggler:
+        return progress
+    behind, median = straggler["behind_percent"], straggler["median_percent"]
+    return _("{progress}, {behind} points behind (median {median} %)", progress=progress, behind=behind, median=median), "yellow"
+
+
+PROGRESS_COLUMN = Column("PROGRESS", _progress_text)
 ATTEMPT_COLUMNS = [
     Column("TRY", lambda attempt: str(attempt.get("number", "")), right=True),
     Column("STATE", _outcome),
@@ -241,6 +263,7 @@ TASK_COLUMNS = [
     Column("NODE", lambda task: formats.name_of(task.get("node"))),
     Column("GPUS", lambda task: str(len(task.get("gpus") or [])) if task.get("gpus") else formats.NOTHING, right=True),
     Column("RAN", lambda task: formats.span_text(task.get("started_at"), task.get("ended_at")), right=True),
+    PROGRESS_COLUMN,
     Column("ADDRESS", lambda task: plain(task.get("address") or formats.NOTHING), wide=True),
     Column("DEVICES", lambda task: ", ".join(plain(gpu) for gpu in task.get("gpus") or []), wide=True),
     Column("RESULT", _task_text, shrinks=True),

@@ -18,6 +18,7 @@ import { Actions } from './Actions';
 import { HeadLine } from './HeadLine';
 import { Overview } from './overview/Overview';
 import { hasEnded, isArray, jobQuery, rightsTo, type Job } from './queries';
+import { refetchOfProgress } from './tasks/Progress';
 import { words } from './text';
 import { waysTo, type TabName } from './ways';
 
@@ -47,7 +48,7 @@ export default function JobPage() {
   const { job: name = '', '*': rest = '' } = useParams();
   const navigate = useNavigate();
   const location = useLocation();
-  const query = useQuery(jobQuery(name));
+  const query = useQuery({ ...jobQuery(name), refetchInterval: ({ state: { data } }) => refetchOfProgress(data) });
   const found = query.data;
   const id = found?.id;
   useEffect(() => {

@@ -18,16 +18,17 @@ import { Elapsed } from '@/ui/Times';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
 import { rightsTo, tasksQuery, type Job, type Task, type TaskList } from '../queries';
+import { refetchTasks, Stragglers, TaskProgress } from './Progress';
 import classes from './Tasks.module.css';
 import { words } from './text';
-import { refetchWhileStarting, taskName, Waiting } from './Waiting';
+import { taskName, Waiting } from './Waiting';
 
 type TaskState = Task['state'];
 const STATES: readonly TaskState[] = ['pending', 'running', 'succeeded', 'failed', 'stopped'];
 
 export default function Tasks({ job }: { job: Job }) {
   const attempt = useAttempt(job);
-  const query = useQuery({ ...tasksQuery(job.id, attempt), refetchInterval: ({ state: { data } }) => refetchWhileStarting(job, data?.items) });
+  const query = useQuery({ ...tasksQuery(job.id, attempt), refetchInterval: ({ state: { data } }) => refetchTasks(job, data?.items) });
   return <Answer query={query}>{(tasks) => <List job={job} tasks={tasks.items} extent={tasks.extent} attempt={attempt} />}</Answer>;
 }
 
@@ -46,7 +47,7 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
   }, [tasks]);
   const shown = useMemo(() => tasks.filter((task) => (!state || task.state === state) && (!role || task.role === role)), [tasks, state, role]);
   const hasTerminal = session.has('terminal') && rightsTo(job, session).edit && attempt === null;
-  const columns = useColumns(job, attempt, hasTerminal);
+  const columns = useColumns(job, attempt, hasTerminal, tasks.some((task) => task.progress));
   const stateName = (name: TaskState) => (name === 'pending' ? t('pending') : c(name));
   return (
     <Stack>
@@ -78,6 +79,7 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
       </Group>
       {extent === 'cut' && <Alert color="yellow">{t('notWhole', { count: tasks.length })}</Alert>}
       <Waiting tasks={shown} />
+      <Stragglers tasks={shown} />
       {shown.length === 0 ? (
         <Empty icon="filter" title={t('none')}>
           {t('noneHint')}
@@ -102,7 +104,7 @@ function TaskStatus({ state }: { state: TaskState }) {
   return <Status state={state} />;
 }
 
-function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): readonly Column<Task>[] {
+function useColumns(job: Job, attempt: number | null, hasTerminal: boolean, speak: boolean): readonly Column<Task>[] {
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
@@ -123,6 +125,7 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
         cell: (task) => (task.gpus.length > 0 ? <span title={task.gpus.join(', ')}>{task.gpus.join(', ')}</span> : format.milli(task.resources.gpu_millis)),
         isMinor: true,
       },
+      ...(speak ? [{ key: 'progress', header: t('progress'), width: 'minmax(13rem, 1.6fr)', cell: (task: Task) => <TaskProgress task={task} />, isMinor: true }] : []),
       { key: 'exit', header: t('exit'), width: 'minmax(5rem, 1fr)', cell: (task) => (task.waiting ? <span title={task.waiting.text}>{task.waiting.text}</span> : exitOf(task, t)), isMinor: true },
       { key: 'took', header: t('took'), width: '6.5rem', cell: (task) => <Elapsed from={task.started_at} to={task.ended_at} />, isMinor: true },
       {
@@ -139,7 +142,7 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
       },
     ];
     return columns;
-  }, [job.id, attempt, hasTerminal, t, c, format]);
+  }, [job.id, attempt, hasTerminal, speak, t, c, format]);
 }
 
 /** A plain title, not a tooltip component: a thousand rows pass by here. */

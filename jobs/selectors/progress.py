@@ -25,8 +25,9 @@ def stragglers_among(tasks: Sequence[Task]) -> dict[uuid.UUID, Straggler]:
     )
     roles: dict[tuple[uuid.UUID, str], list[Mark[uuid.UUID]]] = defaultdict(list)
     for task_id, attempt_id, role, state, stored in rows.values_list("id", "attempt_id", "role", "state", "progress"):
-        progress = Progress(stored["done"], stored["total"])
-        roles[attempt_id, role].append(Mark(task_id, progress, is_running=state == TaskState.RUNNING))
+        if stored is not None:
+            progress = Progress(stored["done"], stored["total"])
+            roles[attempt_id, role].append(Mark(task_id, progress, is_running=state == TaskState.RUNNING))
     behind: dict[uuid.UUID, Straggler] = {}
     for marks in roles.values():
         behind |= stragglers(marks)
@@ -38,4 +39,4 @@ def progress_of(job: Job) -> dict[str, Any] | None:
     if job.attempt_id is None:
         return None
     rows = Task.objects.filter(attempt_id=job.attempt_id, progress__isnull=False)
-    return sum_of(rows.values_list("progress", flat=True))
+    return sum_of(stored for stored in rows.values_list("progress", flat=True) if stored is not None)

@@ -29,7 +29,7 @@ class Straggler:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Generic[Name]):
+class TaskMark(Generic[Name]):
     """How far a task of a role is that runs, or has succeeded. A total of 0 says nothing of a distance."""
 
     name: Name
@@ -37,7 +37,7 @@ class Mark(Generic[Name]):
     is_running: bool
 
 
-def stragglers(marks: Iterable[Mark[Name]]) -> dict[Name, Straggler]:
+def stragglers(marks: Iterable[TaskMark[Name]]) -> dict[Name, Straggler]:
     """Those tasks of one role that are stragglers."""
     counted = [mark for mark in marks if mark.progress.total]
     if len(counted) < TASKS_LEAST:

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.lifecycle.progress import Progress, sum_of
 from jobs.lifecycle.states import TaskState
-from jobs.lifecycle.stragglers import Mark, Straggler, stragglers
+from jobs.lifecycle.stragglers import Straggler, TaskMark, stragglers
 from jobs.models import Job, Task
 
 
@@ -23,11 +23,11 @@ def stragglers_among(tasks: Sequence[Task]) -> dict[uuid.UUID, Straggler]:
         state__in=[TaskState.RUNNING, TaskState.SUCCEEDED],
         progress__isnull=False,
     )
-    roles: dict[tuple[uuid.UUID, str], list[Mark[uuid.UUID]]] = defaultdict(list)
+    roles: dict[tuple[uuid.UUID, str], list[TaskMark[uuid.UUID]]] = defaultdict(list)
     for task_id, attempt_id, role, state, stored in rows.values_list("id", "attempt_id", "role", "state", "progress"):
         if stored is not None:
             progress = Progress(stored["done"], stored["total"])
-            roles[attempt_id, role].append(Mark(task_id, progress, is_running=state == TaskState.RUNNING))
+            roles[attempt_id, role].append(TaskMark(task_id, progress, is_running=state == TaskState.RUNNING))
     behind: dict[uuid.UUID, Straggler] = {}
     for marks in roles.values():
         behind |= stragglers(marks)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jobs.lifecycle.progress import Progress
-from jobs.lifecycle.stragglers import Mark, Straggler, stragglers
+from jobs.lifecycle.stragglers import Straggler, TaskMark, stragglers
 
 
 def behind(shares: list[int], *, ended: frozenset[int] = frozenset(), total: int = 100) -> dict[int, tuple[int, int]]:
     """The stragglers of tasks with so much done of `total`, by their place."""
-    marks = [Mark(place, Progress(done, total), place not in ended) for place, done in enumerate(shares)]
+    marks = [TaskMark(place, Progress(done, total), place not in ended) for place, done in enumerate(shares)]
     return {place: (mark.behind_percent, mark.median_percent) for place, mark in stragglers(marks).items()}
 
 
@@ -43,6 +43,6 @@ def test_a_task_that_has_ended_counts_for_the_median_and_is_none() -> None:
 
 
 def test_a_total_of_nothing_says_nothing() -> None:
-    marks = [Mark("empty", Progress(0, 0), True), *(Mark(f"{place}", Progress(5, 10), True) for place in range(2))]
+    marks = [TaskMark("empty", Progress(0, 0), True), *(TaskMark(f"{place}", Progress(5, 10), True) for place in range(2))]
     assert stragglers(marks) == {}
-    assert stragglers([*marks, Mark("slow", Progress(1, 10), True)]) == {"slow": Straggler(40, 50)}
+    assert stragglers([*marks, TaskMark("slow", Progress(1, 10), True)]) == {"slow": Straggler(40, 50)}

@@ -16,7 +16,6 @@ import { isJobState, Status } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { costQuery, isArray, type Job } from '../queries';
-import { ProgressBar } from '../tasks/Progress';
 import { words } from './text';
 
 
@@ -52,11 +51,6 @@ export function Facts({ job }: { job: Job }) {
           <Row name={t('maxRuntime')}>{job.max_runtime_seconds === null ? t('noLimit') : format.duration(job.max_runtime_seconds)}</Row>
           {job.max_runtime_seconds === null && job.ended_at === null && (
             <Row name={t('plannedRuntime')}>{job.planned_runtime_seconds === null ? t('plannedForEver') : t('plannedFor', { time: format.duration(job.planned_runtime_seconds) })}</Row>
-          )}
-          {job.progress && (
-            <Row name={t('progress')}>
-              <ProgressBar progress={job.progress} label={t('progress')} />
-            </Row>
           )}
           <Row name={t('submitted')}>
             <When at={job.submitted_at} />

@@ -6,6 +6,7 @@ import { useSession } from '@/api/session';
 
 import { Checkpoint } from '../checkpoint/Checkpoint';
 import { rightsTo, type Job } from '../queries';
+import { JobProgress } from '../tasks/Progress';
 import { Starting } from '../tasks/Waiting';
 import { Attempts } from './Attempts';
 import { Exit } from './Exit';
@@ -23,6 +24,7 @@ export function Overview({ job }: { job: Job }) {
           {job.state === 'queued' && <Explain job={job} />}
           {(job.state === 'admitted' || job.state === 'starting') && <Starting job={job} />}
           <Children job={job} />
+          <JobProgress job={job} />
           <Timeline job={job} />
           {job.attempt > 1 && <Attempts job={job} />}
         </Stack>

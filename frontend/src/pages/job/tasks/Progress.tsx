@@ -1,6 +1,6 @@
 /** How far tasks are, by what they said themselves, and which of them are far behind: a bar and the same in words. */
 
-import { Alert, List, Text } from '@mantine/core';
+import { Alert, List, Paper, Text, Title } from '@mantine/core';
 
 import { useFormat, type Format } from '@/text/format';
 import { useText } from '@/text/language';
@@ -60,6 +60,20 @@ export function TaskProgress({ task }: { task: Task }) {
       <ProgressBar progress={task.progress} label={t('progressOf', { task: taskName(task) })} />
       {task.straggler && <span className={classes.behind}>{t('behind', { count: task.straggler.behind_percent })}</span>}
     </span>
+  );
+}
+
+/** Of the job: all its tasks together that say theirs. */
+export function JobProgress({ job }: { job: Job }) {
+  const t = useText(words);
+  if (!job.progress) return null;
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('progress')} className={classes.whole}>
+      <Title order={2} size="h4" mb="xs">
+        {t('progress')}
+      </Title>
+      <ProgressBar progress={job.progress} label={t('progressOf', { task: job.name })} />
+    </Paper>
   );
 }
 

@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "K2": (("bench.kubernetes_scale",), "scale: 20,000 pods that run at once on 1,000 simulated nodes"),
     "K3": (("bench.kubernetes_logs",), "logs: 500 running jobs on simulated nodes, all of them followed live"),
     "K4": (("bench.kubernetes_gang",), "gang: one job of 400 tasks with a spec of 2 MB on simulated nodes"),
+    "F1": (("bench.clusters",), "clusters: Ray and Spark of 1 + 4 until a driver sees all of it, against the same by hand"),
     "P14": (("bench.streams",), "streams: thousands of live attempts that print, into the store and how far behind"),
 }
 

@@ -21,7 +21,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -42,8 +42,16 @@ Json = Any
 class RunningPlatform:
     """One installation with its first operator."""
 
-    def __init__(self, place: Path, settings: Mapping[str, str], stores: Servers | None, server: Path | None) -> None:
+    def __init__(
+        self,
+        place: Path,
+        settings: Mapping[str, str],
+        stores: Servers | None,
+        server: Path | None,
+        through: Sequence[str] = (),
+    ) -> None:
         self.place = place
+        self._through = through
         self.data_dir = place / "data"
         self.log = place / "platform.log"
         self.port = _free_port()
@@ -86,7 +94,7 @@ class RunningPlatform:
         began = time.monotonic()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(self._server), "serve", "--bootstrap"],
+                [*self._through, sys.executable, str(self._server), "serve", "--bootstrap"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment, start_new_session=True,
             )  # fmt: skip
         while not self._is_ready():
@@ -223,8 +231,11 @@ class RunningPlatform:
 
 
 @contextlib.contextmanager
-def running_platform(*, profile: str = "embedded", server: Path | None = None, **settings: str) -> Iterator[RunningPlatform]:
-    """A platform on new data while the block runs. `server`: a program to run in place of the product's own."""
+def running_platform(
+    *, profile: str = "embedded", server: Path | None = None, through: Sequence[str] = (), **settings: str
+) -> Iterator[RunningPlatform]:
+    """A platform on new data while the block runs. `server`: a program to run in place of the product's own; `through`: a command
+    line that becomes it."""
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(temporary_folder("berth"))
         stores = None
@@ -235,7 +246,7 @@ def running_platform(*, profile: str = "embedded", server: Path | None = None, *
                 raise BenchError(str(error)) from None
             _let_service_user_in(stores)
             settings = {"BERTH_SERVER_PROFILE": "production", "BERTH_SECRET_KEY": secrets.token_urlsafe(48), **settings}
-        platform = RunningPlatform(place, settings, stores, server)
+        platform = RunningPlatform(place, settings, stores, server, through)
         try:
             platform.start()
             yield platform

@@ -28,7 +28,7 @@ def a_job() -> Json:
         "roles": {
             "scheduler": small,
             "server": small,
-            "worker": {**small, "replicas": 2, "command": ["python3", "-c", DIES]},
+            "worker": {**small, "replicas": 2, "command": ["python3", "-c", DIES], "policies": [{"on": "failed", "do": "abort"}]},
         },
         "env": {"PATH": f"{framework_path('mxnet')}:{SYSTEM_PATH}"},
     }

@@ -4,6 +4,7 @@ Sent along with a job, so it imports the standard library only and runs on Pytho
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import http.client
 import http.server
@@ -12,11 +13,13 @@ import os
 import socket
 import socketserver
 import threading
+from collections.abc import Iterator
 from typing import IO, Any
 
 KEY = os.environ.get("BERTH_ATTEMPT_KEY", "")
 REQUEST_BYTES_MAX = 1 << 20
 CONNECT_SECONDS = 30.0
+answering: set[TaskHandler] = set()  # Those whose answer has not been sent.
 
 
 class TaskHandler(http.server.BaseHTTPRequestHandler):
@@ -32,9 +35,24 @@ class TaskHandler(http.server.BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        self._reply(None)
+        with self._under_way():
+            self._reply(None)
 
     def do_POST(self) -> None:
+        with self._under_way():
+            self._take()
+
+    @contextlib.contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Until the answer is on its way, the process should not end."""
+        answering.add(self)
+        try:
+            yield
+            self.wfile.flush()
+        finally:
+            answering.discard(self)
+
+    def _take(self) -> None:
         if not self.is_known or self.length > REQUEST_BYTES_MAX:
             self.close_connection = True  # With a body that was not read.
             self.send(401 if not self.is_known else 413)

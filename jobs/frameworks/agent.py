@@ -95,6 +95,7 @@ class TaskRun:
     extra_env: Mapping[str, AgentText] = field(default_factory=dict)
     files: Mapping[str, AgentText] = field(default_factory=dict)  # Below the task's private folder.
     loopback: str = ""
+    after_failure: tuple[AgentText, ...] = ()  # What is run when the command has failed and is not started again.
     processes: tuple[Mapping[str, str], ...] = ()  # The command once for each, with these variables, and its part of a GPU.
 
 
@@ -152,6 +153,8 @@ def _plan(role: FrameworkRole, index: int, run: TaskRun, is_awaited: bool) -> It
     if max_retry:
         yield "max_retry", max_retry
         yield "retry_codes", list(role.retry_codes)
+    if run.after_failure:
+        yield "after_failure", list(run.after_failure)
     if run.prepares:
         yield "prepare", [(argument,) for argument in role.argv]
     if run.requires:

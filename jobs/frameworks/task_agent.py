@@ -74,6 +74,8 @@ def carry_out(plan: Plan) -> int:
         tried += 1
         say(f"the command {end_in_words(code)}; it is started again ({tried} of {plan['max_retry']})")
         stop.event.wait(min(2.0 ** (tried - 1), BACKOFF_SECONDS_MAX))
+    if code and not stop.is_asked and plan.get("after_failure"):
+        subprocess.call(fill.argv(plan["after_failure"]), env=fill.env, stdin=subprocess.DEVNULL)
     return code
 
 

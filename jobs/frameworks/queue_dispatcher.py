@@ -53,8 +53,7 @@ class Journal:
             with open(path, encoding="utf-8", errors="replace") as file:
                 written = {line.strip() for line in file}
         self.done = [index for index, key in enumerate(self._keys) if key in written]
-        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - for the life of the dispatcher.
-        self._file.write("\n")  # What was written last may be half a line.
+        self._path = path
         self._new: list[int] = []
 
     def note(self, indexes: Sequence[int]) -> None:
@@ -64,9 +63,10 @@ class Journal:
         """To the disk, all at once."""
         new, self._new = self._new, []
         if new:
-            self._file.write("".join(f"{self._keys[index]}\n" for index in new))
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write("".join(f"\n{self._keys[index]}" for index in new) + "\n")  # What is there may end in half a line.
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def keys_of(lines: Sequence[str]) -> list[str]:

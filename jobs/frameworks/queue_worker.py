@@ -67,7 +67,7 @@ class Worker:
                 self._work(shard, answer["total"])
             if not answer["shards"] and not self._is_over:
                 self._stopped.wait(answer["wait"])
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, Refused):
             self._send({"back": self._held, "count": 0, "leaves": True})
         return 128 + signal.SIGTERM
 

@@ -13,7 +13,7 @@ import os
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 KEY = os.environ.get("BERTH_ATTEMPT_KEY", "")
@@ -34,6 +34,10 @@ class TaskHandler(http.server.BaseHTTPRequestHandler):
         """What to say to a GET, without a body, or a POST at `self.path`; None: there is nothing there."""
         raise NotImplementedError
 
+    def take(self) -> dict[str, Any] | None:
+        """What to say to a PUT, whose body of `self.length` bytes this reads from `self.rfile`."""
+        return None
+
     def do_GET(self) -> None:
         with self._under_way():
             self._reply(None)
@@ -41,6 +45,14 @@ class TaskHandler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         with self._under_way():
             self._take()
+
+    def do_PUT(self) -> None:
+        self.close_connection = True  # Its body may not have been read.
+        with self._under_way():
+            if self.is_known:
+                self._reply_by(self.take)
+            else:
+                self.send(401)
 
     @contextlib.contextmanager
     def _under_way(self) -> Iterator[None]:
@@ -79,8 +91,11 @@ class TaskHandler(http.server.BaseHTTPRequestHandler):
         if not self.is_known:
             self.send(401)
             return
+        self._reply_by(lambda: self.answer(body))
+
+    def _reply_by(self, make: Callable[[], dict[str, Any] | None]) -> None:
         try:
-            answer = self.answer(body)
+            answer = make()
         except (ValueError, TypeError, AttributeError, IndexError) as error:
             self.send(400, {"error": f"the request is none of this protocol: {error}"})
             return

@@ -1,0 +1,106 @@
+"""`mapreduce`: Hadoop streaming's contract by plain commands, with the sorting and sending between them.
+
+Each task of role `map` runs its command, whose output are lines `key<TAB>value`; `map_task.py` sorts them and sends each to the
+task of role `reduce` that has its key. When all maps have succeeded, each reduce task runs its command on its sorted lines, into
+the file `part-00000` (its index) where tasks start. A task that fails is started again alone; a map that failed for good tells
+the reduce tasks, which go on without it where `completion` tolerates that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clusters.engines.interface import AddressOf, FileOf, PortOf, Text, TextPart
+from jobs.frameworks.agent import Scratch, TaskRun, gang
+from jobs.frameworks.environment import lay_out
+from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
+from jobs.frameworks.roles import REQUIRED, check_roles
+from kernel.errors import FieldError
+
+MAP, REDUCE = "map", "reduce"
+PORT = "berth-reduce"
+RETRIES = 3  # Hadoop tries a task four times.
+REDUCERS_FILE = "berth-reducers"
+_MAP_FILE, _REDUCE_FILE = "map_task.py", "reduce_task.py"
+_FILES: Mapping[str, Text] = {
+    name: (Path(__file__).with_name(name).read_text(encoding="utf-8"),)
+    for name in (_MAP_FILE, _REDUCE_FILE, "sorted_lines.py", "task_http.py")
+}
+
+PAGE = """## mapreduce
+
+Role `map` prints lines `key<TAB>value`; role `reduce` reads those of its keys, sorted, and prints into the file `part-00000` (its
+index). See [mapreduce](frameworks/mapreduce.md).
+
+| variable | meaning |
+|---|---|
+| `BERTH_INDEX`, `BERTH_MAP_COUNT` | In a map: which part of the input it takes, and of how many. |
+| `BERTH_REDUCERS` | A file with index, address and port of each reduce task. |
+| `BERTH_ATTEMPT_KEY` | Secret of this attempt, by which its tasks know each other. |
+"""
+
+
+class MapReduce:
+    name = "mapreduce"
+    page = PAGE
+    reserved_env: frozenset[str] = frozenset()
+    takes_start_rules = True
+
+    def completion(self, roles: Collection[str]) -> Deciding:
+        return Deciding()
+
+    def default_command(self, role: str, roles: Collection[str]) -> str | None:
+        return None
+
+    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
+        return list(check_roles(self.name, {MAP: REQUIRED, REDUCE: REQUIRED}, roles))
+
+    def compile(self, job: FrameworkJob) -> GangPlan:
+        [maps] = [role for role in job.roles if role.name == MAP]
+        [reduces] = [role for role in job.roles if role.name == REDUCE]
+        plan = gang(lay_out(job), lambda rank, role, index: _map(role) if role.name == MAP else _reduce(role, index, maps))
+        return replace(plan, files={**plan.files, **_FILES, REDUCERS_FILE: tuple(_addresses(reduces))})
+
+
+FRAMEWORK = MapReduce()
+
+
+def _map(role: FrameworkRole) -> TaskRun:
+    program = (("python3",), (FileOf(_MAP_FILE),))
+    return TaskRun(
+        env={"BERTH_REDUCERS": (FileOf(REDUCERS_FILE),)},
+        command=(*program, ("run",), (Scratch("map"),), *((argument,) for argument in role.argv)),
+        secret=True,
+        max_retry=RETRIES,
+        after_failure=(*program, ("give-up",)),
+    )
+
+
+def _reduce(role: FrameworkRole, index: int, maps: FrameworkRole) -> TaskRun:
+    """`tolerated` is how many maps may fail for good: the job is over by its rule when one more has."""
+    tolerated = maps.count if maps.min_failed is None else maps.min_failed - 1
+    numbers = (maps.count, tolerated, index)
+    return TaskRun(
+        env={"BERTH_REDUCERS": (FileOf(REDUCERS_FILE),)},
+        ports=(PORT,),
+        command=(
+            ("python3",),
+            (FileOf(_REDUCE_FILE),),
+            (Scratch("reduce"),),
+            *((str(number),) for number in numbers),
+            (PortOf(REDUCE, index, PORT),),
+            *((argument,) for argument in role.argv),
+        ),
+        secret=True,
+        max_retry=RETRIES,
+    )
+
+
+def _addresses(role: FrameworkRole) -> Iterator[TextPart]:
+    for index in range(role.count):
+        yield f"{index} "
+        yield AddressOf(role.name, index)
+        yield " "
+        yield PortOf(role.name, index, PORT)
+        yield "\n"

@@ -63,6 +63,7 @@ def read_command(argv: list[str], parts: Partitions) -> int:
     for line in process.stdout:
         parts.add(line)
     code = process.wait()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return 128 - code if code < 0 else code
 
 

@@ -1,10 +1,10 @@
 """Runs in the map tasks of a MapReduce job: sorts what the command prints, and sends each reduce task its part.
 
-    run FOLDER COMMAND...   Run COMMAND, whose output are lines key<TAB>value.
-    give-up                 Tell the reduce tasks that this map has failed for good.
+    run COMMAND...   Run COMMAND, whose output are lines key<TAB>value.
+    give-up          Tell the reduce tasks that this map has failed for good.
 
-The parts are sent when the command has ended well, each whole. Another try of this task finds in FOLDER how far the one before it
-came: the command does not run again where it has ended well, so that parts of two runs never mix.
+The parts are sent when the command has ended well, each whole. Another try of this task finds in BERTH_SHUFFLE_DIR how far the one
+before it came: the command does not run again where it has ended well, so that parts of two runs never mix.
 
 This file is sent to the tasks and run by whatever python3 their image has (3.7 or later), so it uses the standard library only
 and imports nothing of Berth."""
@@ -34,9 +34,9 @@ AGAIN_SECONDS = 0.3
 Reducer = Tuple[str, int]  # noqa: UP006 - address and port.
 
 
-def run_map(folder: str, argv: list[str]) -> int:
+def run_map(argv: list[str]) -> int:
     """The command's end, or that no reduce task took what it printed."""
-    reducers = read_reducers()
+    reducers, folder = read_reducers(), os.environ["BERTH_SHUFFLE_DIR"]
     work, mapped = os.path.join(folder, "work"), os.path.join(folder, "mapped")
     if not os.path.exists(mapped):
         shutil.rmtree(work, ignore_errors=True)  # Of a try that was killed.
@@ -110,7 +110,7 @@ def give_up() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    return give_up() if arguments[0] == "give-up" else run_map(arguments[1], arguments[2:])
+    return give_up() if arguments[0] == "give-up" else run_map(arguments[1:])
 
 
 def say(text: str) -> None:

@@ -37,6 +37,7 @@ index). See [mapreduce](frameworks/mapreduce.md).
 |---|---|
 | `BERTH_INDEX`, `BERTH_MAP_COUNT` | In a map: which part of the input it takes, and of how many. |
 | `BERTH_REDUCERS` | A file with index, address and port of each reduce task. |
+| `BERTH_SHUFFLE_DIR` | Where lines are kept until they are reduced. |
 | `BERTH_ATTEMPT_KEY` | Secret of this attempt, by which its tasks know each other. |
 """
 
@@ -70,9 +71,10 @@ def _map(role: FrameworkRole) -> TaskRun:
     program = (("python3",), (FileOf(_MAP_FILE),))
     return TaskRun(
         env={"BERTH_REDUCERS": (FileOf(REDUCERS_FILE),)},
-        command=(*program, ("run",), (Scratch("map"),), *((argument,) for argument in role.argv)),
+        command=(*program, ("run",), *((argument,) for argument in role.argv)),
         secret=True,
         max_retry=RETRIES,
+        extra_env={"BERTH_SHUFFLE_DIR": (Scratch("lines"),)},
         after_failure=(*program, ("give-up",)),
     )
 
@@ -87,13 +89,13 @@ def _reduce(role: FrameworkRole, index: int, maps: FrameworkRole) -> TaskRun:
         command=(
             ("python3",),
             (FileOf(_REDUCE_FILE),),
-            (Scratch("reduce"),),
             *((str(number),) for number in numbers),
             (PortOf(REDUCE, index, PORT),),
             *((argument,) for argument in role.argv),
         ),
         secret=True,
         max_retry=RETRIES,
+        extra_env={"BERTH_SHUFFLE_DIR": (Scratch("lines"),)},
     )
 
 

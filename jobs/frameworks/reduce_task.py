@@ -1,8 +1,8 @@
 """Runs in the reduce tasks of a MapReduce job: collects its part of each map, then runs the command on their lines, sorted.
 
-    FOLDER MAPS TOLERATED INDEX PORT COMMAND...
+    MAPS TOLERATED INDEX PORT COMMAND...
 
-It keeps the parts in FOLDER until each of MAPS maps has sent its own, or has said that it failed for good, of which TOLERATED
+It keeps the parts in BERTH_SHUFFLE_DIR until each of MAPS maps has sent its own, or has said that it failed for good, of which TOLERATED
 may. A part counts when all of it is there, once for each map. What the command prints is in the file part-00000 (by INDEX) when
 it has ended well.
 
@@ -137,12 +137,12 @@ def run_reduce(argv: list[str], paths: list[str], output: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    maps, tolerated, index, port = map(int, arguments[1:5])
-    parts = Parts(arguments[0], maps)
+    maps, tolerated, index, port = map(int, arguments[:4])
+    parts = Parts(os.environ["BERTH_SHUFFLE_DIR"], maps)
     listen(handler_of(parts), port)
     if not wait_for_maps(parts, maps, tolerated):
         return TOO_MANY_FAILED
-    return run_reduce(arguments[5:], parts.close(), f"part-{index:05d}")
+    return run_reduce(arguments[4:], parts.close(), f"part-{index:05d}")
 
 
 def say(text: str) -> None:

@@ -61,7 +61,7 @@ def agent_plan(task) -> dict:
 def test_reduce_tasks_know_how_many_maps_may_fail(min_failed, tolerated):
     plan = a_plan(4, 2, "true", min_failed=min_failed)
     first, second = (agent_plan(task) for task in plan.tasks if task.name.role == "reduce")
-    numbers = [["".join(map(str, argument)) for argument in agent["argv"][3:7]] for agent in (first, second)]
+    numbers = [["".join(map(str, argument)) for argument in agent["argv"][2:6]] for agent in (first, second)]
     assert numbers == [["4", tolerated, "0", "<berth-reduce>"], ["4", tolerated, "1", "<berth-reduce>"]]
 
 

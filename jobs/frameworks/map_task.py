@@ -3,8 +3,8 @@
     run COMMAND...   Run COMMAND, whose output are lines key<TAB>value.
     give-up          Tell the reduce tasks that this map has failed for good.
 
-The parts are sent when the command has ended well, each whole. Another try of this task finds in BERTH_SHUFFLE_DIR how far the one
-before it came: the command does not run again where it has ended well, so that parts of two runs never mix.
+The parts are sent when the command has ended well, each whole. Another try of this task finds in BERTH_SHUFFLE_DIR how far the
+one before it came: the command does not run again where it has ended well, so that parts of two runs never mix.
 
 This file is sent to the tasks and run by whatever python3 their image has (3.7 or later), so it uses the standard library only
 and imports nothing of Berth."""

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from jobs.frameworks.queue_shards import Shards
-    from jobs.frameworks.task_http import TaskHandler, answering, listen
+    from jobs.frameworks.task_http import TaskHandler, finish_answers, listen
 else:  # Beside this file in a task.
     from queue_shards import Shards
-    from task_http import TaskHandler, answering, listen
+    from task_http import TaskHandler, finish_answers, listen
 
 WRONG_SETTING = 64  # EX_USAGE.
 ALL_SILENT = 75  # EX_TEMPFAIL.
@@ -228,8 +228,9 @@ class Dispatcher:
     def _see_off(self, shards: Shards) -> None:
         """Let workers hear that all is done, so that they end by themselves."""
         deadline = time.monotonic() + FAREWELL_SECONDS
-        while (shards.holders or answering) and time.monotonic() < deadline:
+        while shards.holders and time.monotonic() < deadline:
             time.sleep(0.02)
+        finish_answers()
 
 
 def listed(shards: Shards, indexes: Sequence[int]) -> str:

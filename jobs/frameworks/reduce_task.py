@@ -2,9 +2,9 @@
 
     MAPS TOLERATED INDEX PORT COMMAND...
 
-It keeps the parts in BERTH_SHUFFLE_DIR until each of MAPS maps has sent its own, or has said that it failed for good, of which TOLERATED
-may. A part counts when all of it is there, once for each map. What the command prints is in the file part-00000 (by INDEX) when
-it has ended well.
+It keeps the parts in BERTH_SHUFFLE_DIR until each of MAPS maps has sent its own, or has said that it failed for good, of which
+TOLERATED may. A part counts when all of it is there, once for each map. What the command prints is in the file part-00000 (by
+INDEX) when it has ended well.
 
 This file is sent to the tasks and run by whatever python3 their image has (3.7 or later), so it uses the standard library only
 and imports nothing of Berth."""
@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from jobs.frameworks.sorted_lines import merged
-    from jobs.frameworks.task_http import TaskHandler, listen
+    from jobs.frameworks.task_http import TaskHandler, finish_answers, listen
 else:  # Beside this file in a task.
     from sorted_lines import merged
-    from task_http import TaskHandler, listen
+    from task_http import TaskHandler, finish_answers, listen
 
 TOO_MANY_FAILED = 1
 NOTICE_SECONDS = 15.0
@@ -140,9 +140,10 @@ def main(arguments: list[str]) -> int:
     maps, tolerated, index, port = map(int, arguments[:4])
     parts = Parts(os.environ["BERTH_SHUFFLE_DIR"], maps)
     listen(handler_of(parts), port)
-    if not wait_for_maps(parts, maps, tolerated):
-        return TOO_MANY_FAILED
-    return run_reduce(arguments[4:], parts.close(), f"part-{index:05d}")
+    is_well = wait_for_maps(parts, maps, tolerated)
+    code = run_reduce(arguments[4:], parts.close(), f"part-{index:05d}") if is_well else TOO_MANY_FAILED
+    finish_answers()
+    return code
 
 
 def say(text: str) -> None:

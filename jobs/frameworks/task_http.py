@@ -13,6 +13,7 @@ import os
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -134,6 +135,13 @@ def listen(handler: type[TaskHandler], port: int) -> None:
     except OSError:
         server = kind(("", port), handler)  # The address is one that others see, not one of this machine's own.
     threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def finish_answers(seconds: float = 2.0) -> None:
+    """Before the process ends: let those that asked hear the answer."""
+    deadline = time.monotonic() + seconds
+    while answering and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 class Refused(Exception):

@@ -7,14 +7,15 @@ the reduce tasks, which go on without it where `completion` tolerates that."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, Text, TextPart
 from jobs.frameworks.agent import Scratch, TaskRun, gang
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
-from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import REQUIRED, check_roles
 from kernel.errors import FieldError
 
@@ -42,17 +43,9 @@ index). See [mapreduce](frameworks/mapreduce.md).
 """
 
 
-class MapReduce:
+class MapReduce(BaseFramework):
     name = "mapreduce"
     page = PAGE
-    reserved_env: frozenset[str] = frozenset()
-    takes_start_rules = True
-
-    def completion(self, roles: Collection[str]) -> Deciding:
-        return Deciding()
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return list(check_roles(self.name, {MAP: REQUIRED, REDUCE: REQUIRED}, roles))

@@ -13,6 +13,7 @@ from pathlib import Path
 from clusters.engines.interface import AddressOf, FileOf, PortOf
 from clusters.engines.interface import Text as TaskText
 from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import SINGLE, check_roles
@@ -43,18 +44,13 @@ See [queue](frameworks/queue.md) for its settings and for programs that ask for 
 """
 
 
-class Queue:
+class Queue(BaseFramework):
     name = "queue"
     page = PAGE
-    reserved_env: frozenset[str] = frozenset()
-    takes_start_rules = True
     dealing: tuple[str, ...] = ()  # What the dispatcher is told beside its command.
 
     def completion(self, roles: Collection[str]) -> Deciding:
         return Deciding(DISPATCHER)
-
-    def default_command(self, role: str, roles: Collection[str]) -> str | None:
-        return None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return [*check_roles(self.name, {DISPATCHER: SINGLE}, roles, takes_others=True), *_check_workers(roles)]

@@ -122,10 +122,9 @@ def slow_and_idle(count: int, **more: object) -> tuple[Shards, Clock, list[Lease
     shards, clock = a_queue(count, **more)
     slow, idle = shards.hello("worker-0", "a"), shards.hello("worker-1", "b")
     held = shards.take(slow, 2)
-    while taken := shards.take(idle, 1):
-        clock.now += 0.1
-        shards.finish(tokens(taken))
-        shards.renew(tokens(held))
+    while shards.done < count - len(held):
+        clock.now += 0.01
+        shards.finish(tokens(shards.take(idle, 1)))
     return shards, clock, held, idle
 
 

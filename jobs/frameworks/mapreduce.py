@@ -32,7 +32,7 @@ _FILES: Mapping[str, Text] = {
 PAGE = """## mapreduce
 
 Role `map` prints lines `key<TAB>value`; role `reduce` reads those of its keys, sorted, and prints into the file `part-00000` (its
-index). See [mapreduce](frameworks/mapreduce.md).
+index) of the folder `MAPREDUCE_OUTPUT`, which the job may set, or else where it starts. See [mapreduce](frameworks/mapreduce.md).
 
 | variable | meaning |
 |---|---|

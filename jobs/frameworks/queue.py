@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf
 from clusters.engines.interface import Text as TaskText
-from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.agent import AgentText, TaskRun, gang
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
@@ -62,15 +62,12 @@ class Queue(BaseFramework):
 
     def _run(self, role: FrameworkRole, url: TaskText) -> TaskRun:
         env = {"BERTH_QUEUE_URL": url}
-        own = tuple((argument,) for argument in role.argv)
         if role.name == DISPATCHER:
-            options = tuple((option,) for option in (*self.dealing, "--"))
-            command = (("python3",), (FileOf(_DISPATCHER_FILE),), *options, *own)
+            command = _program(_DISPATCHER_FILE, (*self.dealing, "--", *role.argv))
             return TaskRun(env=env, ports=(PORT,), command=command, secret=True, ready_port=PORT)
-        command = (("python3",), (FileOf(_WORKER_FILE),), ("--",), *own)
         return TaskRun(
             env=env,
-            command=None if role.name == CONSUMER else command,
+            command=None if role.name == CONSUMER else _program(_WORKER_FILE, ("--", *role.argv)),
             secret=True,
             after=(DISPATCHER,),
             max_retry=WORKER_RETRIES,
@@ -78,6 +75,10 @@ class Queue(BaseFramework):
 
 
 FRAMEWORK = Queue()
+
+
+def _program(file: str, arguments: tuple[str, ...]) -> tuple[AgentText, ...]:
+    return (("python3",), (FileOf(file),), *((argument,) for argument in arguments))
 
 
 def _check_workers(roles: Mapping[str, RoleShape]) -> Iterator[FieldError]:

@@ -4,7 +4,7 @@
 
 It keeps the parts in BERTH_SHUFFLE_DIR until each of MAPS maps has sent its own, or has said that it failed for good, of which
 TOLERATED may. A part counts when all of it is there, once for each map. What the command prints is in the file part-00000 (by
-INDEX) when it has ended well.
+INDEX) of the folder MAPREDUCE_OUTPUT, or else where it starts, when it has ended well.
 
 This file is sent to the tasks and run by whatever python3 their image has (3.7 or later), so it uses the standard library only
 and imports nothing of Berth."""
@@ -141,7 +141,10 @@ def main(arguments: list[str]) -> int:
     parts = Parts(os.environ["BERTH_SHUFFLE_DIR"], maps)
     listen(handler_of(parts), port)
     is_well = wait_for_maps(parts, maps, tolerated)
-    code = run_reduce(arguments[4:], parts.close(), f"part-{index:05d}") if is_well else TOO_MANY_FAILED
+    folder = os.environ.get("MAPREDUCE_OUTPUT") or "."
+    os.makedirs(folder, exist_ok=True)
+    output = os.path.join(folder, f"part-{index:05d}")
+    code = run_reduce(arguments[4:], parts.close(), output) if is_well else TOO_MANY_FAILED
     finish_answers()
     return code
 

@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "K3": (("bench.kubernetes_logs",), "logs: 500 running jobs on simulated nodes, all of them followed live"),
     "K4": (("bench.kubernetes_gang",), "gang: one job of 400 tasks with a spec of 2 MB on simulated nodes"),
     "F1": (("bench.clusters",), "clusters: Ray and Spark of 1 + 4 until a driver sees all of it, against the same by hand"),
+    "Q1": (("bench.shards",), "shards: 1,000 shards of a job through 8 workers, against xargs"),
     "P14": (("bench.streams",), "streams: thousands of live attempts that print, into the store and how far behind"),
 }
 

@@ -95,6 +95,7 @@ class Dispatcher:
         self._lease_seconds = setting("QUEUE_LEASE_SECONDS", 60.0, 1.0, 86_400.0)
         self._copies = bool(setting("QUEUE_COPIES", 1, 0, 1))
         self._heard = time.monotonic()
+        self._began = self._seconds = 0.0
         self._is_over = False
         self._turned = threading.Event()  # It is.
         self._said: tuple[int, float] = (-1, 0.0)
@@ -128,6 +129,7 @@ class Dispatcher:
                 return {"shards": [], "drop": [], "late": [], "end": False, "wait": 0.2, "beat": 1.0, "total": 0}
             if not body.get("worker"):
                 raise ValueError("worker, the name of who asks, is missing")
+            self._began = self._began or time.monotonic()
             holder = shards.hello(str(body["worker"]), str(body.get("session", "")))
             counted, late = shards.finish([str(token) for token in body.get("done", ())])
             if self._journal:
@@ -172,6 +174,7 @@ class Dispatcher:
         """Whether all is done, or so much failed that the rest is of no use."""
         if not self._is_over and (shards.is_over or shards.failed > self._allowed(shards)):
             self._is_over = True
+            self._seconds = time.monotonic() - (self._began or time.monotonic())
             self._turned.set()
 
     def _allowed(self, shards: Shards) -> int:
@@ -200,6 +203,7 @@ class Dispatcher:
 
     def _end(self, shards: Shards) -> int:
         """Say how it went."""
+        say(f"{shards.done - shards.done_before} shards done in {self._seconds:.2f} s")
         say(f"progress {shards.done}/{shards.total}")
         allowed, failures = self._allowed(shards), shards.failures()
         if failures:

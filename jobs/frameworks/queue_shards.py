@@ -49,7 +49,7 @@ class Shards:
     ) -> None:
         self.lines = lines
         self.lease_seconds = lease_seconds
-        self.done = self.failed = 0
+        self.failed = 0
         self.holders: dict[str, Holder] = {}
         self._now, self._tries, self._copies = now, tries, copies
         self._state = bytearray(len(lines))
@@ -62,7 +62,7 @@ class Shards:
         self._life = secrets.token_hex(4)
         for index in done:
             self._state[index] = DONE
-        self.done = len(done)
+        self.done = self.done_before = len(done)
         left = [index for index in range(len(lines)) if self._state[index] == WAITING]
         self._waiting: deque[int] = deque() if deal else deque(left)
         self._dealt: dict[str, deque[int]] = {name: deque() for name in deal}

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Tuple  # noqa: UP035 - python3.7 evaluates the
 
 if TYPE_CHECKING or __package__:
     from jobs.frameworks.sorted_lines import Partitions
-    from jobs.frameworks.task_http import Client, Refused
+    from jobs.frameworks.task_http import Client, RequestRefused
 else:  # Beside this file in a task.
     from sorted_lines import Partitions
-    from task_http import Client, Refused
+    from task_http import Client, RequestRefused
 
 NO_REDUCER = 75  # EX_TEMPFAIL.
 WAIT_SECONDS = 600.0  # As long as tasks may take to start.
@@ -77,7 +77,7 @@ def send_all(reducers: list[Reducer], folder: str) -> int:
             if os.path.exists(file):
                 send(reducers[number], f"/part/{index}", file, WAIT_SECONDS)
                 os.unlink(file)
-        except (OSError, Refused) as error:
+        except (OSError, RequestRefused) as error:
             say(f"reduce-{number} does not take its part: {error}")
             return NO_REDUCER
     return 0
@@ -103,7 +103,7 @@ def give_up() -> int:
     for number, reducer in enumerate(read_reducers()):
         try:
             send(reducer, f"/failed/{os.environ['BERTH_INDEX']}", os.devnull, LAST_WORD_SECONDS)
-        except (OSError, Refused) as error:
+        except (OSError, RequestRefused) as error:
             say(f"reduce-{number} does not hear that this map has failed: {error}")
             failed = NO_REDUCER
     return failed

@@ -15,21 +15,21 @@ SLOW_FACTOR = 2.0  # Of the median: longer at one shard is slow.
 WAITING, DONE, FAILED = 0, 1, 2
 
 
-class Lease:
+class ShardLease:
     """One shard in the hands of one worker."""
 
-    def __init__(self, token: str, index: int, holder: Holder, now: float, seconds: float) -> None:
+    def __init__(self, token: str, index: int, holder: ShardHolder, now: float, seconds: float) -> None:
         self.token, self.index, self.holder = token, index, holder
         self.began = now
         self.until = now + seconds
 
 
-class Holder:
+class ShardHolder:
     """A worker, from its start until its program starts again."""
 
     def __init__(self, name: str, session: str, now: float) -> None:
         self.name, self.session = name, session
-        self.leases: dict[str, Lease] = {}  # in the order in which it works at them.
+        self.leases: dict[str, ShardLease] = {}  # in the order in which it works at them.
         self.seen = self.mark = now  # `mark`: since when it is at the first of them.
 
 
@@ -50,13 +50,13 @@ class Shards:
         self.lines = lines
         self.lease_seconds = lease_seconds
         self.failed = 0
-        self.holders: dict[str, Holder] = {}
+        self.holders: dict[str, ShardHolder] = {}
         self._now, self._tries, self._copies = now, tries, copies
         self._state = bytearray(len(lines))
         self._charged: dict[int, int] = {}
         self._winner: dict[int, str] = {}
-        self._leases: dict[str, Lease] = {}
-        self._hands: dict[int, list[Lease]] = {}
+        self._leases: dict[str, ShardLease] = {}
+        self._hands: dict[int, list[ShardLease]] = {}
         self._durations: deque[float] = deque(maxlen=101)
         self._serial = 0
         self._life = secrets.token_hex(4)
@@ -90,22 +90,22 @@ class Shards:
 
     # --- What a worker does ------------------------------------------------------------------------------------------
 
-    def hello(self, name: str, session: str) -> Holder:
+    def hello(self, name: str, session: str) -> ShardHolder:
         """The holder of this name. With another session than before its program has started again, and holds nothing."""
         holder = self.holders.get(name)
         if holder is None or holder.session != session:
             if holder is not None:
                 self._lose(list(holder.leases.values()))
-            holder = self.holders[name] = Holder(name, session, self._now())
+            holder = self.holders[name] = ShardHolder(name, session, self._now())
         holder.seen = self._now()
         return holder
 
-    def take(self, holder: Holder, count: int) -> list[Lease]:
-        """Lease up to so many shards: fewer near the end, and then what a slow worker has."""
+    def take(self, holder: ShardHolder, count: int) -> list[ShardLease]:
+        """ShardLease up to so many shards: fewer near the end, and then what a slow worker has."""
         own = self._dealt.get(holder.name, ())
         left = len(own) or len(self._waiting)
         count = min(count, BATCH_MAX, max(1, left // (2 * (1 if own else len(self.holders)))))
-        taken: list[Lease] = []
+        taken: list[ShardLease] = []
         while len(taken) < count:
             index = self._next(holder)
             if index is None:
@@ -116,7 +116,7 @@ class Shards:
             taken = [] if index is None else [self._lease(holder, index)]
         return taken
 
-    def keep(self, holder: Holder, tokens: Sequence[str]) -> None:
+    def keep(self, holder: ShardHolder, tokens: Sequence[str]) -> None:
         """Give back what the worker does not know of: the answer that leased it was lost on its way."""
         self.give_back([token for token in holder.leases if token not in set(tokens)])
 
@@ -158,7 +158,7 @@ class Shards:
             self._let_go(lease)
             self._wait_again(lease.index, first=True)
 
-    def leave(self, holder: Holder) -> None:
+    def leave(self, holder: ShardHolder) -> None:
         """The worker goes."""
         self.give_back(list(holder.leases))
         if self.holders.get(holder.name) is holder:
@@ -174,7 +174,7 @@ class Shards:
 
     # --- Where shards go ---------------------------------------------------------------------------------------------
 
-    def _next(self, holder: Holder) -> int | None:
+    def _next(self, holder: ShardHolder) -> int | None:
         """A waiting shard: of the worker's own part, of those that came back, of the part with most left."""
         longest = max(self._dealt.values(), key=len) if self._dealt else None
         for part, last in ((self._dealt.get(holder.name), False), (self._waiting, False), (longest, True)):
@@ -184,7 +184,7 @@ class Shards:
                     return index
         return None
 
-    def _from_slow(self, taker: Holder) -> int | None:
+    def _from_slow(self, taker: ShardHolder) -> int | None:
         """A shard of whoever is longest at one: one that it has not begun moves; one that it is at is shared with it."""
         slow = max(SLOW_SECONDS, SLOW_FACTOR * statistics.median(self._durations) if self._durations else 0.0)
         at_one = {holder.name: self._seconds_at(holder) for holder in self.holders.values() if holder is not taker}
@@ -200,15 +200,15 @@ class Shards:
                 return lease.index
         return None
 
-    def _seconds_at(self, holder: Holder) -> float:
+    def _seconds_at(self, holder: ShardHolder) -> float:
         """How long it is at its first shard."""
         for lease in holder.leases.values():
             return self._now() - max(holder.mark, lease.began)
         return 0.0
 
-    def _lease(self, holder: Holder, index: int) -> Lease:
+    def _lease(self, holder: ShardHolder, index: int) -> ShardLease:
         self._serial += 1
-        lease = Lease(f"{self._life}-{index}-{self._serial}", index, holder, self._now(), self.lease_seconds)
+        lease = ShardLease(f"{self._life}-{index}-{self._serial}", index, holder, self._now(), self.lease_seconds)
         self._leases[lease.token] = holder.leases[lease.token] = lease
         self._hands.setdefault(index, []).append(lease)
         return lease
@@ -217,7 +217,7 @@ class Shards:
         """Which try the next one is, from 1."""
         return self._charged.get(index, 0) + 1
 
-    def _let_go(self, lease: Lease) -> None:
+    def _let_go(self, lease: ShardLease) -> None:
         del self._leases[lease.token]
         del lease.holder.leases[lease.token]
         hands = self._hands[lease.index]
@@ -225,7 +225,7 @@ class Shards:
         if not hands:
             del self._hands[lease.index]
 
-    def _lose(self, leases: Sequence[Lease]) -> None:
+    def _lose(self, leases: Sequence[ShardLease]) -> None:
         """Take these from a worker. It worked at its first one, which may have been what ended it: that lost a try."""
         for lease in reversed(leases):
             is_first = next(iter(lease.holder.leases)) == lease.token
@@ -274,7 +274,7 @@ class Shards:
                 lease.holder.mark = self._now()  # It stops that work, and begins the next.
             self._let_go(lease)
 
-    def _measure(self, leases: Sequence[Lease]) -> None:
+    def _measure(self, leases: Sequence[ShardLease]) -> None:
         """How long a shard takes, by the time between two reports."""
         if leases:
             holder, now = leases[0].holder, self._now()

@@ -21,9 +21,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from jobs.frameworks.task_http import Client, Refused
+    from jobs.frameworks.task_http import Client, RequestRefused
 else:  # Beside this file in a task.
-    from task_http import Client, Refused
+    from task_http import Client, RequestRefused
 
 NO_DISPATCHER = 75  # EX_TEMPFAIL.
 WRONG_SETTING = 64  # EX_USAGE.
@@ -67,7 +67,7 @@ class Worker:
                 self._work(shard, answer["total"])
             if not answer["shards"] and not self._is_over:
                 self._stopped.wait(answer["wait"])
-        with contextlib.suppress(OSError, Refused):
+        with contextlib.suppress(OSError, RequestRefused):
             self._send({"back": self._held, "count": 0, "leaves": True})
         return 128 + signal.SIGTERM
 
@@ -126,7 +126,7 @@ class Worker:
                 self._is_late = True
                 self._end_command(signal.SIGKILL)
             if self._held and time.monotonic() - self._reported > self._beat and not self._stopped.is_set():
-                with contextlib.suppress(OSError, Refused):
+                with contextlib.suppress(OSError, RequestRefused):
                     self._send({"count": 0})
 
     # --- With the dispatcher -----------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Worker:
                 if time.monotonic() - began > UNREACHABLE_SECONDS:
                     say(f"the dispatcher does not answer: {error}")
                     sys.exit(NO_DISPATCHER)
-            except Refused as error:
+            except RequestRefused as error:
                 say(f"the dispatcher refuses: {error}")
                 sys.exit(1)
             self._stopped.wait(AGAIN_SECONDS)

@@ -32,7 +32,7 @@ NOTICE_SECONDS = 15.0
 PIECE_BYTES = 1 << 20
 
 
-class Parts:
+class MapParts:
     """What has come, in a folder that a next try of this task finds again."""
 
     def __init__(self, folder: str, maps: int) -> None:
@@ -87,7 +87,7 @@ class Parts:
         return os.path.join(self.folder, f"part-{index}")
 
 
-def handler_of(parts: Parts) -> type[TaskHandler]:
+def handler_of(parts: MapParts) -> type[TaskHandler]:
     class Handler(TaskHandler):
         def take(self) -> dict[str, Any] | None:
             kind, _, index = self.path[1:].partition("/")
@@ -102,7 +102,7 @@ def handler_of(parts: Parts) -> type[TaskHandler]:
     return Handler
 
 
-def wait_for_maps(parts: Parts, maps: int, tolerated: int) -> bool:
+def wait_for_maps(parts: MapParts, maps: int, tolerated: int) -> bool:
     """Until all have sent their part or failed; False where too many failed. Says every now and then how many it waits for."""
     began = noticed = time.monotonic()
     say(f"waits for {maps} maps")
@@ -138,7 +138,7 @@ def run_reduce(argv: list[str], paths: list[str], output: str) -> int:
 
 def main(arguments: list[str]) -> int:
     maps, tolerated, index, port = map(int, arguments[:4])
-    parts = Parts(os.environ["BERTH_SHUFFLE_DIR"], maps)
+    parts = MapParts(os.environ["BERTH_SHUFFLE_DIR"], maps)
     listen(handler_of(parts), port)
     is_well = wait_for_maps(parts, maps, tolerated)
     folder = os.environ.get("MAPREDUCE_OUTPUT") or "."

@@ -144,7 +144,7 @@ def finish_answers(seconds: float = 2.0) -> None:
         time.sleep(0.01)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The other side answered, and not well."""
 
 
@@ -155,7 +155,7 @@ class Client:
         self._connection = http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
 
     def send(self, method: str, path: str, body: bytes | IO[bytes], length: int) -> dict[str, Any]:
-        """One request. Raises OSError where it came to nothing, Refused where it will come to nothing again."""
+        """One request. Raises OSError where it came to nothing, RequestRefused where it will come to nothing again."""
         headers = {"Authorization": f"Bearer {KEY}", "Content-Length": str(length)}
         try:
             self._connection.request(method, path, body, headers)
@@ -165,7 +165,7 @@ class Client:
             self._connection.close()
             raise ConnectionError(str(error)) from error
         if reply.status != 200:
-            raise Refused(f"{method} {path}: {reply.status} {data[:200]!r}")
+            raise RequestRefused(f"{method} {path}: {reply.status} {data[:200]!r}")
         answer: dict[str, Any] = json.loads(data)
         return answer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.frameworks import GangPlan, RoleShape, get_framework
-from jobs.frameworks.reduce_task import Parts
+from jobs.frameworks.reduce_task import MapParts
 from jobs.frameworks.sorted_lines import OPEN_MAX, Partitions, merged, part_of
 from tests.builders.live import wait_until
 from tests.unit.frameworks.gangs import Gang, running
@@ -110,11 +110,11 @@ def test_more_files_than_may_be_open_are_merged_in_rounds(tmp_path):
     assert list(merged(paths)) == [b"%04d\t\n" % number for number in range(len(paths))]
 
 
-# --- Parts -----------------------------------------------------------------------------------------------------------
+# --- MapParts -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_part_counts_once_and_whole(tmp_path):
-    parts = Parts(str(tmp_path), 3)
+    parts = MapParts(str(tmp_path), 3)
 
     def send(index: int, content: bytes, length: int | None = None) -> None:
         source = tmp_path / "source"
@@ -133,7 +133,7 @@ def test_a_part_counts_once_and_whole(tmp_path):
     parts.note_failed(2)
     assert (parts.there, parts.failed) == ({0}, {2})
     send(1, b"")
-    again = Parts(str(tmp_path), 3)
+    again = MapParts(str(tmp_path), 3)
     assert (again.there, again.failed) == ({0, 1}, {2}), "a next try of the task finds what has come"
     assert [Path(path).read_bytes() for path in again.close()] == [b"second\t\n", b""]
     parts = again

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from jobs.frameworks.queue_dispatcher import Journal, keys_of
-from jobs.frameworks.queue_shards import Holder, Lease, Shards
+from jobs.frameworks.queue_shards import ShardHolder, ShardLease, Shards
 
 
 class Clock:
@@ -24,11 +24,11 @@ def a_queue(count: int, **more: object) -> tuple[Shards, Clock]:
     return Shards([f"line {index}" for index in range(count)], clock, lease_seconds=60, **more), clock  # type: ignore[arg-type]
 
 
-def indexes(leases: list[Lease]) -> list[int]:
+def indexes(leases: list[ShardLease]) -> list[int]:
     return [lease.index for lease in leases]
 
 
-def tokens(leases: list[Lease]) -> list[str]:
+def tokens(leases: list[ShardLease]) -> list[str]:
     return [lease.token for lease in leases]
 
 
@@ -117,7 +117,7 @@ def test_a_shard_fails_after_its_tries_and_a_late_result_heals_it():
     assert (shards.done, shards.failed) == (1, 0)
 
 
-def slow_and_idle(count: int, **more: object) -> tuple[Shards, Clock, list[Lease], Holder]:
+def slow_and_idle(count: int, **more: object) -> tuple[Shards, Clock, list[ShardLease], ShardHolder]:
     """A queue of which a slow worker has all that is left, and another that has done the rest."""
     shards, clock = a_queue(count, **more)
     slow, idle = shards.hello("worker-0", "a"), shards.hello("worker-1", "b")

@@ -32,10 +32,14 @@ def test_the_roles_of_a_cluster_are_shown_in_the_order_of_their_start():
     assert "hidden-key" not in repr(roles)
 
 
+WITHOUT_SHORT_FORM = {"mapreduce": ("map", "reduce"), "queue": ("dispatcher", "worker")}
+
+
 @pytest.mark.parametrize("name", framework_names())
 def test_every_framework_shows_what_it_makes(name):
     """Of the roles that its short form makes, where it takes one."""
-    spec = parse_spec({"framework": name, "command": "train", "replicas": 2})
+    roles = {role: {"command": "train"} for role in WITHOUT_SHORT_FORM.get(name, ())}
+    spec = parse_spec({"framework": name, **({"roles": roles} if roles else {"command": "train", "replicas": 2})})
     layout = layout_json(spec)
     assert layout is not None
     assert {role["role"] for role in layout["roles"]} == set(spec.roles)

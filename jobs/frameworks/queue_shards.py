@@ -176,12 +176,22 @@ class Shards:
 
     def _next(self, holder: ShardHolder) -> int | None:
         """A waiting shard: of the worker's own part, of those that came back, of the part with most left."""
-        longest = max(self._dealt.values(), key=len) if self._dealt else None
-        for part, last in ((self._dealt.get(holder.name), False), (self._waiting, False), (longest, True)):
-            while part:
-                index = part.pop() if last else part.popleft()
-                if self._state[index] == WAITING and index not in self._hands:
-                    return index
+        index = self._waiting_in(self._dealt.get(holder.name), last=False)
+        if index is None:
+            index = self._waiting_in(self._waiting, last=False)
+        while index is None and self._dealt:
+            longest = max(self._dealt.values(), key=len)
+            if not longest:
+                break
+            index = self._waiting_in(longest, last=True)
+        return index
+
+    def _waiting_in(self, part: deque[int] | None, *, last: bool) -> int | None:
+        """The first or last shard of this part that still waits."""
+        while part:
+            index = part.pop() if last else part.popleft()
+            if self._state[index] == WAITING and index not in self._hands:
+                return index
         return None
 
     def _from_slow(self, taker: ShardHolder) -> int | None:

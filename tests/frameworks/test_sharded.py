@@ -46,6 +46,7 @@ def test_workers_killed_at_random_lose_no_shard(live_platform: LivePlatform) -> 
     assert job["state"] == "succeeded", text
     assert {int(shard) for shard in re.findall(r"^did (\d+)$", text, re.MULTILINE)} == set(range(1, SHARDS + 1))
     assert progress_of(text)[-1] == (SHARDS, SHARDS)
+    assert {key: job["progress"][key] for key in ("done", "total")} == {"done": SHARDS, "total": SHARDS}
     assert "was ended by signal 9" in text
     count = (
         'sort "$BERTH_CHECKPOINT_DIR/berth-queue-done" | grep -c . ; sort -u "$BERTH_CHECKPOINT_DIR/berth-queue-done" | grep -c .'

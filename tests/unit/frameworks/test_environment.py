@@ -107,8 +107,12 @@ def test_a_users_text_is_never_looked_into():
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
     heads = {
-        **{"mxnet": ("scheduler", "server"), "tensorflow": ("ps",), "ray": ("head",), "dask": ("scheduler",)},
-        **{"queue": ("dispatcher",), "mapreduce": ("map", "reduce")},
+        "mxnet": ("scheduler", "server"),
+        "tensorflow": ("ps",),
+        "ray": ("head",),
+        "dask": ("scheduler",),
+        "queue": ("dispatcher",),
+        "mapreduce": ("map", "reduce"),
     }
     first_roles = heads.get(name, ("launcher",))
     most = bounds.TENSORFLOW_TASKS if name == "tensorflow" else bounds.REPLICAS

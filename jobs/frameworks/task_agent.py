@@ -23,14 +23,13 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from typing import Any, BinaryIO, Dict, Tuple  # noqa: UP035 - python3.7 evaluates the aliases below.
 
 PACKAGE_ABSENT = 1  # The line before it names the end (`jobs/lifecycle/exit_table.py`), as of the next.
 NOT_READY = 75  # EX_TEMPFAIL.
 READY_SECONDS = 600.0  # As in `jobs/frameworks/agent.py`.
 NOTICE_SECONDS = 15.0
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
 CONNECT_SECONDS = 2.0
 STOP_SECONDS = 5.0  # Of a service, after the command has ended: TERM, then KILL.
 BACKOFF_SECONDS_MAX = 30.0
@@ -153,6 +152,8 @@ def answers(address: str, port: int, path: str = "") -> bool:
         if not path:
             with socket.create_connection((address, port), timeout=CONNECT_SECONDS):
                 return True
+        import urllib.request  # It costs a tenth of a second of a core, and most tasks have no path.
+
         host = f"[{address}]" if ":" in address else address
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://{host}:{port}{path}", timeout=CONNECT_SECONDS):

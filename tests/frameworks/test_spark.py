@@ -149,7 +149,6 @@ def test_a_driver_alone_is_spark_in_one_process_and_its_end_the_jobs(live_platfo
 
 
 @pytest.mark.slow
-@pytest.mark.capability("4", "A template of Spark on a local cluster runs with its defaults")
 def test_the_template_counts_with_executors_allocated_as_needed(live_platform: LivePlatform) -> None:
     operator = live_platform.operator
     [template] = [shipped for shipped in operator.items("/templates") if shipped["name"] == "spark"]

@@ -406,7 +406,7 @@ class Stopping:
         processes = list(descendants())
         if self._target == "first":
             tell([pid for pid, parent, _, _ in processes if parent == os.getpid()], number)
-        elif not any(handles(mask, number, name) for _, _, name, mask in processes):
+        elif not (any(handles(mask, number, name) for _, _, name, mask in processes) or all_are_shells(processes)):
             tell([pid for pid, _, _, _ in processes], number)
 
 
@@ -414,6 +414,11 @@ def tell(pids: list[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+def all_are_shells(processes: list[tuple[int, int, str, int]]) -> bool:
+    """Shells alone go on with their script: the program that handled the signal may have ended just now."""
+    return all(name in SHELLS for _, _, name, _ in processes)
 
 
 def handles(mask: int, number: int, name: str) -> bool:

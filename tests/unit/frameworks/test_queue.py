@@ -87,14 +87,11 @@ def url_of(gang: Gang) -> str:
     return f"http://127.0.0.1:{gang.ports['dispatcher', 0, 'berth-queue']}"
 
 
-def shards_of(lines: str) -> list[str]:
-    return sorted(lines.split(), key=int)
-
-
 @pytest.mark.engines
 def test_each_shard_is_run_once_with_its_variables(tmp_path):
     command = 'echo "$BERTH_SHARD $BERTH_SHARD_INDEX $BERTH_SHARD_COUNT $BERTH_SHARD_TRY" >>"$WITNESS/ran"'
-    with running(a_plan(command, 2, "echo 'a b'; echo; echo 'é'; echo a b"), tmp_path) as gang:
+    lines = "echo 'a b'; echo; echo 'é'; echo a b"
+    with running(a_plan(command, 2, lines), tmp_path, QUEUE_COPIES="0") as gang:  # A loaded machine is slow at a quick one.
         assert gang.end_of("dispatcher-0") == 0, gang.log("dispatcher-0")
     assert sorted((tmp_path / "ran").read_text().splitlines()) == ["a b 0 3 1", "a b 2 3 1", "é 1 3 1"]
     assert gang.log("dispatcher-0").splitlines()[-1] == "berth: progress 3/3"
@@ -162,16 +159,6 @@ def test_what_a_dispatcher_cannot_begin_with_it_says(tmp_path, shards, env, code
     with running(a_plan("true", 1, shards), tmp_path, **env) as gang:
         assert gang.end_of("dispatcher-0") == code
     assert words in gang.log("dispatcher-0").splitlines()
-
-
-@pytest.mark.engines
-def test_the_straggler_of_an_ordered_job_is_named_and_its_shards_dealt_again(tmp_path):
-    """The slow task never ends one; the others take all it has, and the job does not wait for it."""
-    command = 'test $BERTH_INDEX != 1 || exec sleep 600; echo "$BERTH_SHARD" >>"$WITNESS/ran"; sleep 0.05'
-    with running(a_plan(command, 4, "seq 16", framework="ordered"), tmp_path) as gang:
-        assert gang.end_of("dispatcher-0") == 0, gang.log("dispatcher-0")
-    assert shards_of((tmp_path / "ran").read_text()) == [str(number) for number in range(1, 17)]
-    assert "berth: straggler worker-1 at 0/4, median " in gang.log("dispatcher-0")
 
 
 @pytest.mark.engines

@@ -70,3 +70,20 @@ def test_a_role_starts_after_another_is_ready_and_a_job_whose_role_never_is_says
     job = live_platform.submit({"roles": {"server": silent, "client": client}}, wait=True)
     assert (job["state"], job["exit"]["class"], job["exit"]["task"]) == ("failed", "not_ready", "server-0")
     assert "not ready after 1 s: this task" in job["exit"]["evidence"]
+
+
+@pytest.mark.capability("118", "Simulators on cores start again alone beside a learner with a GPU, whose loss is a new attempt")
+@pytest.mark.simulated_gpus
+def test_simulators_and_a_learner_of_one_gang_have_rules_of_their_own(live_platform: LivePlatform) -> None:
+    """A simulator is killed once in each attempt; the learner is killed in the first."""
+    simulate = "test -e crashed && { echo simulated; exec sleep 600; }; touch crashed; kill -9 $$"
+    learn = 'test "$BERTH_ATTEMPT" != 1 || kill -9 $$; echo learned on "$CUDA_VISIBLE_DEVICES"'
+    learner = a_role(learn, policies=[{"on": "failed", "do": "restart_job"}])
+    learner["resources"] = {**SMALL["resources"], "gpu": 1}
+    roles = {"simulator": a_role(simulate, replicas=2, max_retry=3), "learner": learner}
+    job = live_platform.submit({"roles": roles, "completion": {"chief": "learner"}}, wait=True)
+    text = live_platform.logs(job, attempt=2)
+    assert (job["state"], attempts_of(live_platform, job)) == ("succeeded", 2), text
+    assert "learned on " in text
+    tasks = live_platform.operator.items(f"/jobs/{job['id']}/tasks")
+    assert {(task["role"], len(task["gpus"])) for task in tasks} == {("simulator", 0), ("learner", 1)}

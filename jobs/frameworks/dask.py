@@ -6,10 +6,10 @@ certificate of their own, which no other job has."""
 from __future__ import annotations
 
 from clusters.engines.interface import AddressOf, PortOf
-from jobs.frameworks.agent import AgentText, Requirement, Scratch, Service, TaskRun
 from jobs.frameworks.certificate import certificate_of
 from jobs.frameworks.headed import HeadedFramework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole
+from jobs.frameworks.task_run import AgentText, Requirement, Scratch, Service, TaskRun
 
 SCHEDULER = "scheduler"
 PORT, PAGE_PORT = "berth-dask", "berth-page"

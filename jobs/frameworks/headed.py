@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.base import WORKER, BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import SINGLE, by_load, check_roles, headed_roles
+from jobs.frameworks.task_run import TaskRun
 from kernel.errors import FieldError
 
 NOTHING = ":"

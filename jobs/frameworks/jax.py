@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
-from jobs.frameworks.agent import TaskRun, gang, shared_gpu_runs
+from jobs.frameworks.agent import gang, shared_gpu_runs
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import FrameworkJob, GangPlan, RoleShape
 from jobs.frameworks.roles import ring
+from jobs.frameworks.task_run import TaskRun
 
 PORT = "berth-jax"
 

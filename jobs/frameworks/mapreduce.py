@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, Text, TextPart
-from jobs.frameworks.agent import Scratch, TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import REQUIRED, check_roles
+from jobs.frameworks.task_run import Scratch, TaskRun
 from kernel.errors import FieldError
 
 MAP, REDUCE = "map", "reduce"

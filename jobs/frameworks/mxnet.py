@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from clusters.engines.interface import AddressOf, PortOf, Text
-from jobs.frameworks.agent import Requirement, TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import REQUIRED, SINGLE, check_roles, served, without
+from jobs.frameworks.task_run import Requirement, TaskRun
 from kernel.errors import FieldError
 
 SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import FrameworkJob, GangPlan, RoleShape
 from jobs.frameworks.queue import DISPATCHER, Queue
+from jobs.frameworks.task_run import TaskRun
 from kernel.errors import FieldError
 
 PAGE = """## ordered

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jobs.frameworks.agent import TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import FrameworkJob, GangPlan
+from jobs.frameworks.task_run import TaskRun
 
 
 class Plain(BaseFramework):

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf
 from clusters.engines.interface import Text as TaskText
-from jobs.frameworks.agent import AgentText, TaskRun, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import SINGLE, check_roles
+from jobs.frameworks.task_run import AgentText, TaskRun
 from kernel.errors import FieldError
 from kernel.words import Text
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clusters.engines.interface import AddressOf, PortOf
-from jobs.frameworks.agent import AgentText, Requirement, Scratch, Service, TaskRun
 from jobs.frameworks.headed import HeadedFramework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, RoleShape
 from jobs.frameworks.roles import check_memory
+from jobs.frameworks.task_run import AgentText, Requirement, Scratch, Service, TaskRun
 from kernel.errors import FieldError
 
 HEAD = "head"

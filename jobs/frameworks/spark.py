@@ -12,10 +12,11 @@ from dataclasses import replace
 from itertools import chain
 
 from clusters.engines.interface import AddressOf, PortOf
-from jobs.frameworks.agent import KEY, AgentText, OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder
+from jobs.frameworks.agent import KEY
 from jobs.frameworks.headed import HeadedFramework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, RoleShape
 from jobs.frameworks.roles import check_memory
+from jobs.frameworks.task_run import AgentText, OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder
 from kernel.errors import FieldError
 
 Settings = Mapping[str, str | AgentText]

@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from clusters.engines.interface import AddressOf, PortOf
 from clusters.engines.interface import Text as TaskText
 from jobs import bounds
-from jobs.frameworks.agent import Requirement, TaskRun, gang, json_text
+from jobs.frameworks.agent import gang, json_text
 from jobs.frameworks.base import BaseFramework
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.interface import Deciding, FrameworkJob, FrameworkRole, GangPlan, RoleShape
 from jobs.frameworks.roles import ANY, AT_MOST_ONE, REQUIRED, SINGLE, check_roles, ring, served
+from jobs.frameworks.task_run import Requirement, TaskRun
 from kernel.errors import FieldError
 from kernel.words import Text
 

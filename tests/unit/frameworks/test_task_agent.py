@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from jobs.frameworks import GangPlan, ReadyCheck
-from jobs.frameworks.agent import OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder, gang
+from jobs.frameworks.agent import gang
 from jobs.frameworks.environment import lay_out
+from jobs.frameworks.task_run import OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder
 from tests.unit.frameworks.resolving import a_job, a_role, environment_of, free_ports, run, text_of
 
 pytestmark = pytest.mark.engines

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from clusters.engines.interface import AddressOf, CheckpointDir, FileOf, PortOf, TaskName, Text, TextPart
+from jobs.frameworks import ssh
 from jobs.frameworks.environment import HOSTS_FILE, Layout, own_environment
 from jobs.frameworks.interface import FrameworkRole, GangPlan, ReadyCheck, TaskPlan
 from jobs.frameworks.task_run import AgentText, OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder
@@ -30,6 +31,8 @@ _PLACES = {Scratch: "scratch", WorkFolder: "work", OwnVariable: "env"}
 def gang(layout: Layout, run_of: Callable[[int, FrameworkRole, int], TaskRun]) -> GangPlan:
     """All tasks of an attempt; `run_of` gets rank, role and index of each."""
     runs = [(rank, role, index, run_of(rank, role, index)) for rank, role, index in layout.tasks()]
+    if layout.job.ssh:
+        runs = [(rank, role, index, ssh.with_ssh(layout, role, index, run)) for rank, role, index, run in runs]
     awaited = {name for _, role, _, run in runs for name in (*_after(role, run), *run.before_command)}
     tasks = tuple(_task(layout, rank, role, index, run, role.name in awaited) for rank, role, index, run in runs)
     files: dict[str, Text] = {HOSTS_FILE: layout.hosts_file}
@@ -37,6 +40,8 @@ def gang(layout: Layout, run_of: Callable[[int, FrameworkRole, int], TaskRun]) -
         files[AGENT_FILE] = (_AGENT,)
     if awaited:
         files[READY_FILE] = tuple(_ready_lines(layout, awaited))
+    if layout.job.ssh:
+        files[ssh.HOSTS_FILE] = tuple(ssh.hosts(layout))
     return GangPlan(tasks, files)
 
 

@@ -96,6 +96,7 @@ class FrameworkJob:
     key: str = field(default="", repr=False)
     chief: str | None = None
     signal_target: str = "programs"  # Of `kernel.signals.SignalTarget`.
+    ssh: bool = False  # Its tasks reach one another by ssh.
 
 
 @dataclass(frozen=True, slots=True)

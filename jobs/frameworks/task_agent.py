@@ -109,7 +109,8 @@ def is_there(entry: dict[str, str]) -> bool:
     if os.environ.get(entry.get("variable") or ""):
         return True
     if entry.get("program"):
-        return shutil.which(entry["program"]) is not None
+        path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+        return shutil.which(entry["program"], path=path) is not None
     if importlib.util.find_spec(entry["module"]) is not None:
         return True
     python = shutil.which("python")  # An image whose `python` is another one than its `python3`.
@@ -179,6 +180,7 @@ class Filling:
             path = os.path.join(self._scratch(), name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
+                os.chmod(path, 0o700)  # Programs among them run, and ssh takes no key that others may read.
                 file.write(self.text(parts))
 
     def text(self, parts: list[Any]) -> str:

@@ -159,6 +159,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             user=around.users.get(job.user_id, ""),
             key=_attempt_key(attempt.id),
             chief=chief_of(spec, spec.roles),
+            ssh=spec.ssh,
             signal_target=spec.checkpoint.signal_target if spec.checkpoint is not None else SignalTarget.PROGRAMS,
         )
     )

@@ -35,6 +35,7 @@ def layout_json(spec: JobSpec) -> dict[str, Any] | None:
         roles=framework_roles(spec, counts),
         env=spec.env,
         checkpoint_dir=(CheckpointDir(),) if spec.checkpoint is not None else (),
+        ssh=spec.ssh,
         key="-",  # No plan is shown with it, and some are not made without.
         chief=chief_of(spec, spec.roles),
     )

@@ -48,7 +48,7 @@ def to_document(spec: JobSpec) -> dict[str, Any]:
     return {**document, **_structured(spec)}
 
 
-_PLAIN = ("queue", "pool", "cluster", "image", "workdir", "framework", "hold", "kind")
+_PLAIN = ("queue", "pool", "cluster", "image", "workdir", "framework", "ssh", "hold", "kind")
 _LISTS = ("outputs", "tags", "after", "after_ok", "after_any")
 _MAPPINGS = ("env", "secrets", "labels")
 _DEFAULTS = {key: JobSpec.model_fields[key].default for key in _PLAIN}

@@ -750,6 +750,9 @@ class JobSpec(Model):
     framework: Annotated[str, _enumerated("framework", FRAMEWORKS), _shape("string", enum=list(FRAMEWORKS))] = Field(
         "none", description="Framework by which the tasks find each other."
     )
+    ssh: Annotated[bool, _adapt(values.boolean("ssh"))] = Field(
+        False, description="Passwordless ssh between the tasks, by names such as worker-1; the image needs ssh and sshd."
+    )
     roles: Annotated[Mapping[RoleName, Role], _mapping("roles", bounds.ROLES)] = Field(description="The tasks, by role.")
     placement: Placement = Field(Placement(), description="Nodes of the tasks, and their distance.")
     priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900, urgent 1000.")

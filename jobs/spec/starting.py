@@ -41,6 +41,16 @@ def check_starting(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
 
 def refuse_start_rules(spec: JobSpec) -> Iterator[Problem]:
     """For frameworks that start the programs of their tasks in a way of their own."""
+    if spec.ssh:
+        yield Problem(
+            ("ssh",),
+            "framework",
+            Text(
+                f"Framework {spec.framework} starts programs in other tasks by itself, and does not take ssh.",
+                f"框架 {spec.framework} 自行在其他任务中启动程序，不支持 ssh。",
+            ),
+            Text("Remove ssh, or use another framework.", "请去掉 ssh，或使用其他框架。"),
+        )
     for name, role in spec.roles.items():
         restarts = any(policy.action is PolicyAction.RESTART_TASK for policy in role.policies)
         given = {

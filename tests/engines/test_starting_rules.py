@@ -87,3 +87,19 @@ def test_simulators_and_a_learner_of_one_gang_have_rules_of_their_own(live_platf
     assert "learned on " in text
     tasks = live_platform.operator.items(f"/jobs/{job['id']}/tasks")
     assert {(task["role"], len(task["gpus"])) for task in tasks} == {("simulator", 0), ("learner", 1)}
+
+
+@pytest.mark.capability("16", "Tasks of a job go to one another by ssh without a password, and a job of others does not")
+def test_tasks_of_a_job_go_to_one_another_by_ssh(live_platform: LivePlatform) -> None:
+    """Another tenant's job, whose tasks have the same names, knows where a server is and has no key for it."""
+    other = live_platform.person("olga", tenant="other")
+    first = "test $BERTH_INDEX = 1 || ssh worker-1 id -un; exec sleep 600"
+    job = live_platform.submit({"roles": {"worker": a_role(first, replicas=2)}, "ssh": True})
+    live_platform.operator.wait_for_line(job, "berth-")
+    tasks = live_platform.operator.items(f"/jobs/{job['id']}/tasks")
+    port = next(task["ports"]["berth-ssh"] for task in tasks if task["index"] == 1)
+    knock = f"ssh -p {port} 127.0.0.1 true"
+    stranger = other.submit({"roles": {"worker": a_role(knock)}, "ssh": True}, wait=True)
+    assert (stranger["state"], stranger["exit"]["code"]) == ("failed", 255), other.logs(stranger)
+    live_platform.operator.stop(job)
+    live_platform.wait(job)

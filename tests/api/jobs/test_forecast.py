@@ -21,11 +21,15 @@ Api = Any
 SPEC = {"name": "train", "command": "true"}
 
 
-def forecast_of(api: Api, person: Any, **spec: Any) -> dict[str, Any]:
+def planned(api: Api, person: Any, **spec: Any) -> dict[str, Any]:
     body = json.dumps({"spec": {**SPEC, **spec}})
     answer = api(person).post("/api/v1/jobs?dry_run=true&forecast=true", body, content_type="application/json")
     assert answer.status_code == 200, answer.content
-    return dict(answer.json()["forecast"])
+    return dict(answer.json())
+
+
+def forecast_of(api: Api, person: Any, **spec: Any) -> dict[str, Any]:
+    return dict(planned(api, person, **spec)["forecast"])
 
 
 def free_at(quay: Quay, seconds: int) -> None:
@@ -147,3 +151,11 @@ def test_a_tenant_without_billing_is_told_when_and_not_what_it_costs(quay: Quay,
     )
     assert switched.status_code == 204
     assert set(costs()) == {None}
+
+
+def test_a_dry_run_says_what_will_be_made(quay: Quay, api: Api) -> None:
+    layout = planned(api, quay.cast.bob, framework="mxnet", command="python train.py", replicas=2)["layout"]
+
+    assert [(role["role"], role["count"]) for role in layout["roles"]] == [("scheduler", 1), ("server", 1), ("worker", 2)]
+    assert layout["roles"][2]["environment"]["DMLC_PS_ROOT_URI"] == "<scheduler-0>"
+    assert (layout["chief"], layout["roles"][2]["installs"]) == (None, ["mxnet"])

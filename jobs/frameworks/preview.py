@@ -91,7 +91,7 @@ def _filled(part: Mapping[str, str]) -> str:
     """A part that the task itself fills in."""
     if "address" in part:
         return part["address"]
-    return f"<secret {part['env']}>" if "env" in part else f"<folder {part.get('scratch') or part['work']}>"
+    return f"<variable {part['env']}>" if "env" in part else f"<folder {part.get('scratch') or part['work']}>"
 
 
 def _shown(text: Text) -> str:

@@ -1,4 +1,5 @@
-"""The public templates that a new installation begins with. The defaults of each make a job."""
+"""The public templates that an installation is given: a set when it is new, another with each release that has more. The
+defaults of each make a job."""
 
 from __future__ import annotations
 
@@ -495,3 +496,9 @@ roles:
     ),
     *SHARDED,
 )
+
+# Those that came later, by the number of their set; all others are of the first.
+LATER: dict[str, int] = dict.fromkeys(
+    ("horovod", "tensorflow-workers", "ray", "dask", "mxnet", "spark", "queue", "ordered", "mapreduce"), 2
+)
+SHIPPED_SET = max(LATER.values())

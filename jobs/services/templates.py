@@ -17,7 +17,7 @@ from activity.services import record_audit
 from jobs.bounds import SPEC_BYTES
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
 from jobs.selectors.templates import found_by
-from jobs.services.shipped_templates import SHIPPED
+from jobs.services.shipped_templates import LATER, SHIPPED, SHIPPED_SET
 from jobs.services.submit import prepare
 from jobs.spec.templating import check_template, fill, judge, read_parameters, read_values, stored_parameters
 from jobs.spec.values import BadValue, parse_tag
@@ -29,7 +29,6 @@ from tenants.identity.access import demand
 
 PER_TENANT = 500  # More than a user looks through; a list of them is a few pages.
 TAGS_MAX = 16
-SHIPPED_SET = 1  # Grows when a release brings others that installations should be given.
 _SHIPPED = "jobs.shipped_templates"
 FIELDS = (
     "name", "title", "title_zh", "description", "description_zh", "icon", "tags", "parameters", "spec",
@@ -147,23 +146,21 @@ def count_use(template_id: uuid.UUID) -> None:
 
 
 def ensure_shipped_templates(now: datetime) -> int:
-    """On an installation that never had them, the public templates that come with the release; returns how many are new. Those
-    that operators delete stay deleted: a cursor remembers which set was made."""
+    """The public templates of the sets that the installation was not given yet; returns how many are new. Those that operators
+    delete stay deleted: a cursor remembers which set was made last."""
     if cursors.position(_SHIPPED) >= SHIPPED_SET:
         return 0
     actor = system_actor("bootstrap")
     with transaction.atomic():
         cursor = cursors.lock_cursor(_SHIPPED)
-        # Earlier releases made them without remembering it.
-        had_them = cursor.seq >= SHIPPED_SET or Template.objects.filter(is_shipped=True).exists()
+        # Earlier releases made the first set without remembering it.
+        given = cursor.seq or int(Template.objects.filter(is_shipped=True).exists())
         cursors.move(cursor, max(cursor.seq, SHIPPED_SET))
-        if had_them:
-            return 0
         taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
         rows = []
         for template in SHIPPED:
             values = _checked(template)
-            if values["name"] not in taken:
+            if LATER.get(values["name"], 1) > given and values["name"] not in taken:
                 rows.append(Template(is_shipped=True, created_at=now, updated_at=now, published_at=now, **values))
         Template.objects.bulk_create(rows)
         if rows:

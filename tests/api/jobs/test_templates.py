@@ -8,7 +8,7 @@ import pytest
 
 from activity.models import AuditEvent, Cursor
 from jobs.models import Job, Template
-from jobs.services.shipped_templates import SHIPPED
+from jobs.services.shipped_templates import LATER, SHIPPED
 from jobs.services.templates import delete_template, ensure_shipped_templates, update_template
 from kernel.errors import Conflict, NotFound
 from tests.factories.tenants import now
@@ -162,11 +162,12 @@ def test_shipped_ones_that_operators_delete_stay_deleted(api, cast):
     assert not Template.objects.filter(is_shipped=True).exists()
 
 
-def test_an_installation_that_has_shipped_ones_already_gets_no_more(api, cast):
+def test_an_installation_gets_what_later_releases_ship_and_nothing_twice(api, cast):
     ensure_shipped_templates(now())
-    Cursor.objects.filter(name="jobs.shipped_templates").delete()  # As an earlier release left it.
+    Cursor.objects.filter(name="jobs.shipped_templates").delete()  # As the release of the first set left it.
     Template.objects.exclude(name="hello").delete()
-    assert ensure_shipped_templates(now()) == 0
+    assert ensure_shipped_templates(now()) == len(LATER)
+    assert set(Template.objects.values_list("name", flat=True)) == {"hello", *LATER}
     Template.objects.all().delete()
     assert ensure_shipped_templates(now()) == 0
 

@@ -24,8 +24,11 @@ def server_copy() -> Path:
         (folder / "release").mkdir(exist_ok=True)
         up.copy_release(place)
         settings = place.release / f"{QUICK_SETTINGS}.py"
-        shutil.copyfile(Path(__file__).with_name(settings.name), settings)
-        settings.chmod(0o644)
+        if not settings.exists():  # Each worker comes by here, and platforms of others may be reading it: whole, or not there.
+            part = settings.with_suffix(".part")
+            shutil.copyfile(Path(__file__).with_name(settings.name), part)
+            part.chmod(0o644)
+            part.rename(settings)
     return place.release
 
 

@@ -23,8 +23,6 @@ KEY = "BERTH_ATTEMPT_KEY"
 WAIT_SECONDS = 600  # Until a task is ready, where the job says nothing: the default of the start timeout.
 LONGER_SECONDS = 60  # That others wait for it: it knows best why it is not ready.
 _AGENT = Path(__file__).with_name("task_agent.py").read_text(encoding="utf-8")
-
-
 _PLACES = {Scratch: "scratch", WorkFolder: "work", OwnVariable: "env"}
 
 

@@ -195,7 +195,7 @@ class Shards:
         return None
 
     def _from_slow(self, taker: ShardHolder) -> int | None:
-        """A shard of whoever is longest at one: one that it has not begun moves; one that it is at is shared with it."""
+        """A shard of the worker that is longest at one: one that it has not begun moves; one that it is at is shared with it."""
         slow = max(SLOW_SECONDS, SLOW_FACTOR * statistics.median(self._durations) if self._durations else 0.0)
         at_one = {holder.name: self._seconds_at(holder) for holder in self.holders.values() if holder is not taker}
         names = sorted((name for name, seconds in at_one.items() if seconds > slow), key=lambda name: -at_one[name])

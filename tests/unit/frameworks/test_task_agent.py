@@ -15,7 +15,8 @@ from jobs.frameworks import GangPlan, ReadyCheck
 from jobs.frameworks.agent import gang
 from jobs.frameworks.environment import lay_out
 from jobs.frameworks.task_run import OwnVariable, Requirement, Scratch, Service, TaskRun, WorkFolder
-from tests.unit.frameworks.resolving import a_job, a_role, environment_of, free_ports, run, text_of
+from tests.unit.frameworks.gangs import running
+from tests.unit.frameworks.resolving import a_job, a_role, environment_of, run, text_of
 
 pytestmark = pytest.mark.engines
 
@@ -79,32 +80,11 @@ def test_a_role_starts_when_the_tasks_of_another_are_ready(tmp_path, ready, serv
         a_role("server", 2, *server, ports=("web",), ready=ready),
         a_role("client", 1, "echo", "all there", start_after_ready=("server",)),
     )
-    ports = free_ports(plan)
-    for name, text in plan.files.items():
-        (tmp_path / name).write_text(text_of(text, ports=ports, folder=tmp_path))
-    processes = {}
-    for task in plan.tasks:
-        own = tmp_path / str(task.name)
-        own.mkdir()
-        env = {name: text_of(value, ports=ports, folder=tmp_path) for name, value in task.env.items()}
-        processes[str(task.name)] = subprocess.Popen(
-            [text_of(argument, ports=ports, folder=tmp_path) for argument in task.argv],
-            env={"PATH": "/usr/bin:/bin", **env},
-            cwd=own,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    try:
-        output, _ = processes["client-0"].communicate(timeout=60)
-        assert output == "all there\n"
-        assert processes["server-0"].poll() is None
+    with running(plan, tmp_path) as gang:
+        assert (gang.end_of("client-0"), gang.log("client-0")) == (0, "all there\n")
+        assert gang.processes["server-0"].poll() is None
         if ready.log:
             assert (tmp_path / "server-1" / "served").exists()
-    finally:
-        for name in ("server-0", "server-1"):
-            processes[name].send_signal(signal.SIGTERM)
-            assert processes[name].wait(60) in (-signal.SIGTERM, 143, 0)
-            processes[name].stdout.close()
 
 
 def test_a_task_that_is_not_ready_in_time_says_so_and_ends(tmp_path):
